@@ -1,0 +1,47 @@
+"""From octets to the one id that both houses compute alike.
+
+An Email's id is its content's digest, so it survives moves and restarts, and the executor can prove, believing
+nobody, that the message it holds is the one the agent named.
+"""
+
+import base64
+import hashlib
+import re
+from typing import Final
+
+# A digest needs every octet. 64 MiB holds what mail servers accept today (25 to 50 MB) with its base64 expansion.
+MAX_MESSAGE_OCTETS: Final = 64 * 1024 * 1024
+
+# 32 base32 characters are 160 bits of SHA-256: no second preimage is in reach, and an id stays short in a context.
+_ID_CHARACTERS: Final = 32
+
+_EMAIL_ID: Final = re.compile(r"M[0-9a-v]{32}", re.ASCII)
+
+
+def message_digest(octets: bytes) -> bytes:
+    """Return the SHA-256 (32 octets) of a message as the server gives it by BODY.PEEK[]."""
+    return hashlib.sha256(octets).digest()
+
+
+def email_id(digest: bytes) -> str:
+    """Return the Email id of a message digest: `M` and 32 characters of lower-case base32hex."""
+    return "M" + _shortened(digest)
+
+
+def blob_id(digest: bytes) -> str:
+    """Return the blob id of a content digest: `B` and 32 characters of lower-case base32hex."""
+    return "B" + _shortened(digest)
+
+
+def unprovable_email_id(mailbox_id: str, uidvalidity: int, uid: int) -> str:
+    """Return the `X...` id of a message too large to be digested; it can be read about and never proposed."""
+    return "X" + _shortened(hashlib.sha256(f"{mailbox_id}\0{uidvalidity}\0{uid}".encode()).digest())
+
+
+def is_email_id(text: str) -> bool:
+    """Whether this is the form of an Email id that can be proposed."""
+    return _EMAIL_ID.fullmatch(text) is not None
+
+
+def _shortened(digest: bytes) -> str:
+    return base64.b32hexencode(digest).decode("ascii").lower()[:_ID_CHARACTERS]

@@ -1,0 +1,75 @@
+"""I-JSON (RFC 7493): JSON that every reader understands alike.
+
+Two members of one name, a lone surrogate or invalid UTF-8 mean one thing to one program and another to the next, so
+they are refused rather than resolved.
+"""
+
+import json
+import re
+from typing import Any, Final
+
+# A request nests a few levels (RFC 8620 filters); past 64 only an attack on a recursive reader remains.
+MAX_DEPTH: Final = 64
+
+_STRINGS: Final = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_BRACKETS: Final = re.compile(r"[\[\]{}]")
+
+
+class NotIJson(ValueError):  # noqa: N818 - the name is the finding
+    """The octets are not I-JSON; the message says why and holds none of the content."""
+
+
+def load(untrusted_octets: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the JSON value of the octets, or raise `NotIJson`."""
+    try:
+        text = untrusted_octets.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise NotIJson(f"invalid UTF-8 at octet {error.start}") from None
+    _refuse_deep_nesting(text)
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer)
+    except NotIJson:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise NotIJson(f"not JSON: {getattr(error, 'msg', 'nested too deeply')}") from None
+    _refuse_surrogates(text, value)
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise NotIJson("an object has two members of one name")
+    return members
+
+
+def _constant(name: str) -> None:
+    raise NotIJson(f"{name} is not JSON")
+
+
+def _integer(digits: str) -> int:
+    # Python refuses to convert more than 4,300 digits and takes quadratic time before; no number here needs 40.
+    if len(digits) > 40:  # noqa: PLR2004 - see above
+        raise NotIJson("a number has more than 40 digits")
+    return int(digits)
+
+
+def _refuse_deep_nesting(text: str) -> None:
+    # json recurses once a level; counting brackets outside strings first costs no stack.
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for bracket in _BRACKETS.findall(_STRINGS.sub("", text)):
+        depth += 1 if bracket in "[{" else -1
+        if depth > MAX_DEPTH:
+            raise NotIJson(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _refuse_surrogates(text: str, value: Any) -> None:  # noqa: ANN401 - any JSON value
+    # Only an escape can bring a surrogate in, so most requests need no walk.
+    if "\\u" not in text and "\\U" not in text:
+        return
+    try:
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        raise NotIJson("a string holds a lone surrogate") from None

@@ -1,0 +1,248 @@
+"""Signing in to a mail server, alike for both houses: TLS, one password or token, and the guard on the socket.
+
+Each house gives its own closed table of verbs; a client that is not guarded cannot be made here.
+"""
+
+import ipaddress
+import socket
+import ssl
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+import imapclient
+from imapclient import imap4, tls
+from imapclient.exceptions import IMAPClientError, LoginError
+from pydantic import Field, model_validator
+
+from shared.imap_guard import Guard, GuardRefusal, VerbTable
+from shared.settings import ConfigurationError, Section, read_secret
+
+CONNECT_SECONDS: Final = 15.0
+# A dead server must not hold a sync for ever; a live one that builds an index answers within a minute.
+READ_SECONDS: Final = 90.0
+
+_LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
+
+
+class ImapLogin(Section):
+    """Where and as whom to sign in; the secret is read when it is needed, and never shown."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+    host: Annotated[str, Field(min_length=1, max_length=255)]
+    port: Annotated[int, Field(ge=1, le=65535)] = 993
+    tls: Literal["tls", "starttls", "none"] = "tls"
+    user: Annotated[str, Field(min_length=1, max_length=255)]
+    secret_file: Path | None = None
+    secret_command: tuple[str, ...] | None = None
+    ca_file: Path | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.secret_file is None) == (self.secret_command is None):
+            raise ValueError("give either `secret_file` or `secret_command`")
+        if self.tls == "none" and not _is_loopback(self.host):
+            raise ValueError('`tls = "none"` is allowed for a server on this machine (loopback) only')
+        if any(ord(character) < 0x20 for character in self.user):  # noqa: PLR2004 - C0 controls
+            raise ValueError("`user` has control characters")
+        return self
+
+
+class ImapFailure(Exception):  # noqa: N818 - a failure of the other side is no error of ours
+    """Signing in, or a command, did not work out: the server's fault, the network's, or the configuration's.
+
+    `code` is one of `unreachable`, `certificate`, `no_starttls`, `login_refused`, `protocol`; `retryable` says whether
+    waiting may help. The connection it came from is finished.
+    """
+
+    def __init__(self, code: str, detail: str, fix: str, *, retryable: bool) -> None:
+        super().__init__(f"{detail} {fix}")
+        self.code, self.detail, self.fix, self.retryable = code, detail, fix, retryable
+
+
+class _GuardedPlain(imap4.IMAP4WithTimeout):  # type: ignore[misc]  # imapclient publishes no types
+    def __init__(self, guard: Guard, *args: Any) -> None:  # noqa: ANN401 - the library's own arguments
+        self.guard = guard
+        super().__init__(*args)
+
+    def send(self, data: bytes) -> None:
+        permitted = self.guard.pass_on(data)
+        if permitted:
+            super().send(permitted)
+
+
+class _GuardedTls(tls.IMAP4_TLS):  # type: ignore[misc]  # imapclient publishes no types
+    def __init__(self, guard: Guard, *args: Any) -> None:  # noqa: ANN401 - the library's own arguments
+        self.guard = guard
+        super().__init__(*args)
+
+    def send(self, data: bytes) -> None:
+        permitted = self.guard.pass_on(data)
+        if permitted:
+            super().send(permitted)
+
+
+class GuardedClient(imapclient.IMAPClient):  # type: ignore[misc]  # imapclient publishes no types
+    """An IMAPClient of which every octet to the server passes the guard. One thread uses it."""
+
+    def __init__(self, table: VerbTable, login: ImapLogin, context: ssl.SSLContext, read_seconds: float) -> None:
+        self._table = table
+        super().__init__(
+            login.host,
+            port=login.port,
+            use_uid=True,
+            ssl=login.tls == "tls",
+            ssl_context=context,
+            timeout=imapclient.SocketTimeout(CONNECT_SECONDS, read_seconds),
+        )
+        # imaplib's trace formatting costs half of a body fetch even when nobody reads it.
+        self._imap.debug = 0
+
+    def _create_IMAP4(self) -> imap4.IMAP4WithTimeout:  # noqa: N802 - the library's name
+        guard = Guard(self._table)
+        if self.ssl:
+            return _GuardedTls(guard, self.host, self.port, self.ssl_context, CONNECT_SECONDS)
+        return _GuardedPlain(guard, self.host, self.port, CONNECT_SECONDS)
+
+    def close_connection(self) -> None:
+        """Drop the connection without a word; safe in any state, and never raises."""
+        try:
+            self.shutdown()
+        except (OSError, IMAPClientError, AttributeError):
+            return
+
+
+def connect(login: ImapLogin, table: VerbTable, read_seconds: float = READ_SECONDS) -> GuardedClient:
+    """Connect, secure and sign in; the capabilities are asked again after login.
+
+    Raises `ImapFailure`, and `ConfigurationError` for a secret or CA file that cannot be read.
+    """
+    where = f"{login.user} at {login.host}:{login.port}"
+    context = _tls_context(login)
+    # The secret is read first: a missing file is the operator's mistake whatever the server does.
+    secret = read_secret(login.secret_file, login.secret_command, f"the login `{login.id}`")
+    client = _open(login, table, context, where, read_seconds)
+    try:
+        if login.tls == "starttls":
+            _start_tls(client, context, where)
+        _sign_in(client, login.user, secret.get_secret_value(), where)
+        client._cached_capabilities = None  # noqa: SLF001 - a server shows its full list only now
+        client.capabilities()
+    except BaseException:
+        client.close_connection()
+        raise
+    return client
+
+
+def _open(
+    login: ImapLogin, table: VerbTable, context: ssl.SSLContext, where: str, read_seconds: float
+) -> GuardedClient:
+    try:
+        return GuardedClient(table, login, context, read_seconds)
+    except ssl.SSLError as error:
+        raise _tls_failure(error, where) from None
+    except socket.gaierror:
+        raise ImapFailure(
+            "unreachable",
+            f"{where}: the host name `{login.host}` does not resolve.",
+            "Mend `host`.",
+            retryable=True,
+        ) from None
+    except OSError as error:
+        raise ImapFailure(
+            "unreachable",
+            f"{where}: no connection ({error.strerror or error}).",
+            "Mend `host` and `port`, or wait until the server is up.",
+            retryable=True,
+        ) from None
+    except IMAPClientError as error:
+        raise protocol_failure(where, error) from None
+
+
+def _start_tls(client: GuardedClient, context: ssl.SSLContext, where: str) -> None:
+    try:
+        client.starttls(context)
+    except ssl.SSLError as error:
+        raise _tls_failure(error, where) from None
+    except (IMAPClientError, OSError):
+        raise ImapFailure(
+            "no_starttls",
+            f"{where}: the server does not offer STARTTLS.",
+            'Use `tls = "tls"` and its port.',
+            retryable=False,
+        ) from None
+
+
+def _tls_failure(error: ssl.SSLError, where: str) -> ImapFailure:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return ImapFailure(
+            "certificate",
+            f"{where}: the certificate is not trusted ({error.verify_message}).",
+            "Mend `host` so that it is the certificate's name, or name the CA with `ca_file`.",
+            retryable=False,
+        )
+    return ImapFailure(
+        "certificate",
+        f"{where}: TLS failed ({error.reason or type(error).__name__}).",
+        "Mend `port` and `tls`: 993 is `tls`, 143 is `starttls`.",
+        retryable=False,
+    )
+
+
+def _sign_in(client: GuardedClient, user: str, secret: str, where: str) -> None:
+    try:
+        # AUTHENTICATE PLAIN carries any UTF-8 password; LOGIN would need a literal, which never leaves.
+        if client.has_capability("AUTH=PLAIN"):
+            client.plain_login(user, secret)
+        else:
+            client.login(user, secret)
+    except LoginError as error:
+        raise ImapFailure(
+            "login_refused",
+            f"{where}: the server refused the login ({_printable(str(error))}).",
+            "Mend `user` or the secret; some providers want an application password.",
+            retryable=False,
+        ) from None
+    except GuardRefusal:
+        raise ImapFailure(
+            "login_refused",
+            f"{where}: the password has characters that LOGIN cannot carry.",
+            "Use a password of printable ASCII characters.",
+            retryable=False,
+        ) from None
+    except (IMAPClientError, OSError) as error:
+        raise protocol_failure(where, error) from None
+
+
+def protocol_failure(where: str, error: Exception) -> ImapFailure:
+    """Return the failure for a connection that broke, or a server that answered what it may not."""
+    return ImapFailure(
+        "unreachable" if isinstance(error, OSError) else "protocol",
+        f"{where}: the connection broke ({type(error).__name__}: {_printable(str(error))}).",
+        "It is tried again by itself; if it stays, look at the mail server's log.",
+        retryable=True,
+    )
+
+
+def _printable(untrusted_text: str) -> str:
+    # A server's words end in a terminal and in a log: printable ASCII, and not many.
+    return "".join(character if " " <= character <= "~" else "?" for character in untrusted_text)[:200]
+
+
+def _tls_context(login: ImapLogin) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=str(login.ca_file) if login.ca_file else None)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(
+            f"the login `{login.id}`",
+            f"`ca_file` {login.ca_file} cannot be used: {error}.",
+            "Name a PEM file of the CA.",
+        ) from None
+
+
+def _is_loopback(host: str) -> bool:
+    if host in _LOOPBACK_NAMES:
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

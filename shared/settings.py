@@ -1,0 +1,136 @@
+"""Configuration: read once, frozen, and every mistake named with its file, its key and its mend."""
+
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
+
+# A password manager that asks a person takes seconds; one that hangs must not hang the start.
+SECRET_COMMAND_SECONDS: Final = 30
+# No password or token is longer; a wrong path (a log, a device) is found before it fills the memory.
+MAX_SECRET_OCTETS: Final = 16 * 1024
+
+Settings = TypeVar("Settings", bound="Section")
+
+
+class ConfigurationError(Exception):
+    """The operator's mistake: what is wrong, where, and how to mend it. Ends a start with exit status 2."""
+
+    def __init__(self, where: str, what: str, fix: str) -> None:
+        super().__init__(f"{where}: {what}\n  {fix}")
+        self.where, self.what, self.fix = where, what, fix
+
+
+class Section(BaseModel):
+    """A table of a configuration file; an unknown key stops the start, and no value is repeated in an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+def load_settings(path: Path, kind: type[Settings]) -> Settings:
+    """Read a TOML file into frozen settings, or raise `ConfigurationError`."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigurationError(
+            str(path),
+            "there is no such file.",
+            "Name the file with --config, or copy one from deploy/examples/.",
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(str(path), f"cannot be read: {error}.", "Mend its owner, mode or encoding.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(str(path), f"is not TOML: {error}.", "Mend the line it names.") from None
+    return settings_from(raw, kind, str(path))
+
+
+def settings_from(raw: dict[str, Any], kind: type[Settings], where: str) -> Settings:
+    """Check a table against its kind; `where` names the file in errors."""
+    try:
+        return kind.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(str(step) for step in first["loc"]) or "the file"
+        others = error.error_count() - 1
+        also = f" ({others} more after this)" if others else ""
+        if first["type"] == "extra_forbidden":
+            what, fix = (
+                f"unknown key `{key}`{also}.",
+                "Remove it, or mend its spelling: deploy/examples/ shows every key.",
+            )
+        elif first["type"] == "missing":
+            what, fix = f"the key `{key}` is missing{also}.", "Add it: deploy/examples/ shows every key."
+        else:
+            what, fix = (
+                f"`{key}`: {first['msg']}{also}.",
+                "Mend the value: deploy/examples/ shows each key's form.",
+            )
+        raise ConfigurationError(where, what, fix) from None
+
+
+def read_secret(secret_file: Path | None, secret_command: tuple[str, ...] | None, where: str) -> SecretStr:
+    """Return a secret from a file or from a command's standard output, without its last line end.
+
+    The command is an argument list, run without a shell. Raises `ConfigurationError`.
+    """
+    if secret_file is not None:
+        octets = _file_octets(secret_file, where)
+    elif secret_command:
+        octets = _command_octets(secret_command, where)
+    else:
+        raise ConfigurationError(where, "has no secret.", "Give `secret_file` or `secret_command`.")
+    try:
+        text = octets.decode("utf-8").removesuffix("\n").removesuffix("\r")
+    except UnicodeDecodeError:
+        raise ConfigurationError(where, "the secret is not UTF-8 text.", "Write it anew as text.") from None
+    if not text or any(ord(character) < 0x20 for character in text):  # noqa: PLR2004 - C0 controls
+        raise ConfigurationError(
+            where,
+            "the secret is empty or has control characters.",
+            "It is one line; a last line end is left off.",
+        )
+    return SecretStr(text)
+
+
+def _file_octets(path: Path, where: str) -> bytes:
+    try:
+        with path.open("rb") as file:
+            octets = file.read(MAX_SECRET_OCTETS + 1)
+    except OSError as error:
+        raise ConfigurationError(
+            where,
+            f"the secret file {path} cannot be read: {error.strerror}.",
+            "Mend the path, its owner or its mode (0400).",
+        ) from None
+    if len(octets) > MAX_SECRET_OCTETS:
+        raise ConfigurationError(
+            where, f"the secret file {path} is over 16 KiB.", "Name the file that holds the password."
+        )
+    return octets
+
+
+def _command_octets(command: tuple[str, ...], where: str) -> bytes:
+    try:
+        # S603: the operator's own command, an argument list without a shell.
+        done = subprocess.run(  # noqa: S603
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=SECRET_COMMAND_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ConfigurationError(
+            where,
+            f"the secret command {command[0]} failed: {type(error).__name__}.",
+            "Run it by hand as this user.",
+        ) from None
+    if done.returncode != 0 or len(done.stdout) > MAX_SECRET_OCTETS:
+        raise ConfigurationError(
+            where,
+            f"the secret command {command[0]} ended with status {done.returncode}.",
+            "Run it by hand as this user.",
+        )
+    return done.stdout
