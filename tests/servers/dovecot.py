@@ -1,0 +1,323 @@
+"""A real Dovecot for the tests: loopback only, one ordinary user, throw-away mail, three logins on one mailbox."""
+
+from __future__ import annotations
+
+import contextlib
+import grp
+import imaplib
+import os
+import pwd
+import re
+import secrets
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from imapclient import imap_utf7
+
+from tests.servers.dovecot_config import (
+    LOGINS,
+    ExecutorRights,
+    Layout,
+    Server,
+    acl_file,
+    config_2_3,
+    config_2_4,
+    users_file,
+)
+from tests.servers.rawlog import ClientLog, client_logs
+from tests.servers.snapshot import Snapshot, take_snapshot
+from tests.servers.throw_away_ca import make_certificates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+HOST: Final = "127.0.0.1"
+INSTALL: Final = "apt-get install -y dovecot-imapd"
+# Dovecot will not run mail processes as root, so root hands everything to this account.
+OS_USER: Final = "mailwarrant-test"
+# Seconds. A start takes 0.2; the rest is room for a machine that is busy with other tests.
+_START_DEADLINE: Final = 20.0
+_END_DEADLINE: Final = 10.0
+_CLIENT_TIMEOUT: Final = 30.0
+# Below the kernel's range for outgoing connections (32768 and up), so that no client's socket takes a port
+# while the server is down between stop() and start().
+_PORTS: Final = range(20_000, 32_000)
+
+
+class DovecotUnusableError(RuntimeError):
+    """The server of the tests is not installed or did not start; the text says what to do."""
+
+
+class Dovecot:
+    """A running server. `executor_rights` says whether the executor may also move back (`wide`) or not.
+
+    Attributes: `host`, `port` (plain, with STARTTLS), `tls_port`, `ca_file`, `passwords` by login
+    (`owner`, `reader`, `executor`), `process` (the master). Raises DovecotUnusableError.
+    """
+
+    def __init__(self, executor_rights: ExecutorRights | str = ExecutorRights.WIDE) -> None:
+        self.executor_rights = ExecutorRights(executor_rights)
+        self.host = HOST
+        self.passwords = {login: secrets.token_hex(16) for login in LOGINS}
+        self.process: subprocess.Popen[bytes] | None = None
+        self._binary = _dovecot_binary()
+        self._account = _unprivileged_account()
+        self.port, self.tls_port = _free_ports(2)
+        self.layout = Layout(Path(tempfile.mkdtemp(prefix="mw-", dir="/tmp")))
+
+    @property
+    def ca_file(self) -> Path:
+        """The throw-away authority that signed the server's certificate (for localhost and 127.0.0.1)."""
+        return self.layout.tls / "ca.crt"
+
+    def __enter__(self) -> Self:
+        try:
+            self._write_files()
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the server and remove its folder."""
+        try:
+            self.stop()
+        finally:
+            shutil.rmtree(self.layout.base)
+
+    def start(self) -> None:
+        """Start, or start again, on the same ports with the same mail; returns once it answers."""
+        assert self.process is None
+        with (self.layout.base / "stderr").open("ab") as output:
+            self.process = subprocess.Popen(
+                [self._binary, "-F", "-c", str(self.layout.config)],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=self.layout.base,
+                start_new_session=True,
+                **_run_as(self._account),
+            )
+        self._await_greeting()
+
+    def stop(self) -> None:
+        """End the master and every process of it; the mail and the ports are kept."""
+        if self.process is None:
+            return
+        children = _children(self.process.pid)
+        try:
+            for pid in children:
+                _send(pid, signal.SIGCONT)
+            self.process.terminate()
+            try:
+                self.process.wait(_END_DEADLINE)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(_END_DEADLINE)
+            for pid, handle in children.items():
+                if not _ended(handle, _END_DEADLINE):
+                    _send(pid, signal.SIGKILL)
+        finally:
+            for handle in children.values():
+                os.close(handle)
+            self.process = None
+
+    # What a test does as the owner.
+
+    def connect(self, login: str = "owner", *, port: int | None = None) -> imaplib.IMAP4:
+        """A logged-in plain connection; use as a context manager. `port` leads through a proxy."""
+        client = imaplib.IMAP4(HOST, port or self.port, timeout=_CLIENT_TIMEOUT)
+        client.login(login, self.passwords[login])
+        return client
+
+    def deliver(
+        self, mailbox: str, octets: bytes, flags: Iterable[str] = (), internaldate: datetime | None = None
+    ) -> int:
+        """APPEND as the owner; gives the new uid (RFC 4315 §3). `internaldate` has a time zone; None means now."""
+        date = imaplib.Time2Internaldate(internaldate) if internaldate else ""
+        with self.connect() as owner:
+            status, answer = owner.append(quoted(mailbox), f"({' '.join(flags)})", date, octets)
+        found = re.search(rb"APPENDUID \d+ (\d+)", answer[0])
+        assert status == "OK", answer
+        assert found, answer
+        return int(found[1])
+
+    def snapshot(self) -> Snapshot:
+        """Everything in every mailbox, without changing any of it."""
+        return take_snapshot(HOST, self.port, "owner", self.passwords["owner"])
+
+    # What the server saw.
+
+    def commands(self, login: str) -> list[bytes]:
+        """Every line that connections of this login sent, the ones before and including the log-in first.
+
+        A connection's lines are together; connections are in order of their beginning.
+        """
+        before = [line for log in self._pre_login(login) for line in log.lines]
+        after = [line for log in client_logs(self.layout.rawlog(login)) for line in log.lines]
+        return before + after
+
+    def _pre_login(self, login: str) -> list[ClientLog]:
+        return [log for log in client_logs(self.layout.pre_login) if log.login == login]
+
+    # Accidents.
+
+    def session_pids(self, login: str) -> list[int]:
+        """The server's processes that serve this login now, oldest first; each serves one connection."""
+        assert self.process is not None
+        alive = _children(self.process.pid)
+        for handle in alive.values():
+            os.close(handle)
+        return [log.pid for log in client_logs(self.layout.rawlog(login)) if log.pid in alive]
+
+    def kill_session(self, login: str) -> list[int]:
+        """SIGKILL the processes that serve this login, and wait for their end; gives their pids."""
+        pids = self.session_pids(login)
+        for pid in pids:
+            with _handle(pid) as handle:
+                _send(pid, signal.SIGKILL)
+                assert _ended(handle, _END_DEADLINE)
+        return pids
+
+    def freeze(self, login: str) -> list[int]:
+        """SIGSTOP the processes that serve this login: a command sent now stays behind, orphaned; gives their pids."""
+        pids = self.session_pids(login)
+        for pid in pids:
+            _send(pid, signal.SIGSTOP)
+        return pids
+
+    def thaw(self, login: str) -> None:
+        """SIGCONT the processes that serve this login."""
+        for pid in self.session_pids(login):
+            _send(pid, signal.SIGCONT)
+
+    def _write_files(self) -> None:
+        at = self.layout
+        user, group = pwd.getpwuid(self._account[0]).pw_name, grp.getgrgid(self._account[1]).gr_name
+        server = Server(at, user, group, self.port, self.tls_port, self.executor_rights, self.passwords)
+        for folder in at.folders():
+            folder.mkdir(parents=True)
+        make_certificates(at.tls)
+        at.users.write_text(users_file(server))
+        at.acl.write_text(acl_file(server))
+        generate = config_2_4 if self.version() >= (2, 4) else config_2_3
+        at.config.write_text(generate(server), encoding="utf-8")
+        if os.geteuid() == 0:
+            for path in (at.base, *at.base.rglob("*")):
+                os.chown(path, *self._account)
+        # A client under another user must reach the certificate authority, and nothing else here.
+        at.base.chmod(0o711)
+        at.users.chmod(0o600)
+
+    def version(self) -> tuple[int, ...]:
+        """The version of the installed server, as numbers."""
+        said = subprocess.run([self._binary, "--version"], capture_output=True, text=True, check=True).stdout
+        return tuple(int(part) for part in said.split()[0].split("-")[0].split("."))
+
+    def _await_greeting(self) -> None:
+        assert self.process is not None
+        deadline = time.monotonic() + _START_DEADLINE
+        while time.monotonic() < deadline and self.process.poll() is None:
+            if _greets(self.port):
+                return
+            # The pause between two tries ends early when the master does.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(0.02)
+        raise DovecotUnusableError(f"dovecot did not start:\n{self.log()}")
+
+    def log(self) -> str:
+        """What the server wrote about itself."""
+        files = (self.layout.base / "stderr", self.layout.log)
+        return "".join(file.read_text(errors="replace") for file in files if file.exists())
+
+
+def quoted(mailbox: str) -> str:
+    """A mailbox name as imaplib wants it: modified UTF-7 in quotes (RFC 3501 §5.1.3)."""
+    wire: bytes = imap_utf7.encode(mailbox)
+    return '"' + wire.decode("ascii").replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _dovecot_binary() -> str:
+    # An ordinary user's PATH has no sbin.
+    binary = shutil.which("dovecot", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    if binary is None or not Path("/usr/lib/dovecot/imap").exists():
+        raise DovecotUnusableError(f"Dovecot's IMAP server is not installed; as root: {INSTALL}")
+    return binary
+
+
+def _unprivileged_account() -> tuple[int, int]:
+    if os.geteuid() != 0:
+        return os.geteuid(), os.getegid()
+    try:
+        account = pwd.getpwnam(OS_USER)
+    except KeyError:
+        command = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
+        # Another worker may have made it in the meantime, so what counts is that it exists afterwards.
+        subprocess.run([*command, "--shell", "/usr/sbin/nologin", OS_USER], capture_output=True, check=False)
+        account = pwd.getpwnam(OS_USER)
+    return account.pw_uid, account.pw_gid
+
+
+def _run_as(account: tuple[int, int]) -> dict[str, object]:
+    if os.geteuid() != 0:
+        return {}
+    return {"user": account[0], "group": account[1], "extra_groups": []}
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        ports: list[int] = []
+        while len(ports) < count:
+            port = secrets.choice(_PORTS)
+            with contextlib.suppress(OSError):
+                held.enter_context(socket.create_server((HOST, port)))
+                ports.append(port)
+        return ports
+
+
+def _greets(port: int) -> bool:
+    try:
+        with socket.create_connection((HOST, port), timeout=_START_DEADLINE) as client:
+            return client.recv(4) == b"* OK"
+    except OSError:
+        return False
+
+
+def _children(parent: int) -> dict[int, int]:
+    """Handles (pidfd) of a process's children by pid; the caller closes them."""
+    listed = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    handles: dict[int, int] = {}
+    for pid in map(int, listed):
+        with contextlib.suppress(ProcessLookupError):
+            handles[pid] = os.pidfd_open(pid)
+    return handles
+
+
+@contextlib.contextmanager
+def _handle(pid: int) -> Iterator[int]:
+    handle = os.pidfd_open(pid)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _ended(handle: int, seconds: float) -> bool:
+    return bool(select.select([handle], [], [], seconds)[0])

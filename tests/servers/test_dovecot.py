@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import hashlib
+import imaplib
+import ssl
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.servers.dovecot_config import LOGINS, MAILBOXES, NON_ASCII_MAILBOX
+
+if TYPE_CHECKING:
+    from tests.servers.dovecot import Dovecot
+
+MAIL = b"From: ann@example.org\r\nSubject: an order\r\nMessage-ID: <1@example.org>\r\n\r\nhello\r\n"
+WHEN = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
+
+
+def moved_to(client: imaplib.IMAP4, uid: int, mailbox: str) -> int | None:
+    """The new uid by COPYUID, or None where the server moved nothing."""
+    client.response("COPYUID")
+    client.uid("MOVE", str(uid), mailbox)
+    (answer,) = client.response("COPYUID")[1]
+    return None if answer is None else int(answer.split()[2])
+
+
+@pytest.mark.parametrize("login", LOGINS)
+def test_all_three_logins_see_the_one_mailbox(dovecot: Dovecot, login: str) -> None:
+    uid = dovecot.deliver("Incoming", MAIL)
+    with dovecot.connect(login) as client:
+        client.select("Incoming", readonly=True)
+        answer = client.uid("FETCH", str(uid), "(BODY.PEEK[])")[1][0]
+    assert isinstance(answer, tuple)
+    assert answer[1] == MAIL
+
+
+def test_the_owner_finds_every_mailbox_of_the_recipe(dovecot: Dovecot) -> None:
+    assert set(MAILBOXES) == set(dovecot.snapshot().mailboxes)
+
+
+def test_a_mailbox_with_a_non_ascii_name_takes_mail(dovecot: Dovecot) -> None:
+    uid = dovecot.deliver(NON_ASCII_MAILBOX, MAIL)
+    assert uid == dovecot.snapshot()[NON_ASCII_MAILBOX].one().uid
+
+
+def test_a_delivery_keeps_octets_flags_keywords_and_date(dovecot: Dovecot) -> None:
+    dovecot.deliver("Incoming", MAIL, ["\\Flagged", "$label1"], WHEN)
+    message = dovecot.snapshot()["Incoming"].one()
+    assert hashlib.sha256(MAIL).hexdigest() == message.sha256
+    assert (frozenset({"\\Flagged"}), frozenset({"$label1"})) == (message.flags, message.keywords)
+    assert message.internaldate == WHEN
+    assert message.recent
+
+
+def test_the_reader_can_neither_move_nor_flag(dovecot: Dovecot) -> None:
+    uid = dovecot.deliver("Incoming", MAIL)
+    before = dovecot.snapshot()
+    with dovecot.connect("reader") as client:
+        client.select("Incoming", readonly=True)
+        assert client.uid("MOVE", str(uid), "Processed")[0] == "NO"
+        # Dovecot answers OK to this and does nothing.
+        client.uid("STORE", str(uid), "+FLAGS", "(\\Deleted \\Seen)")
+    assert before == dovecot.snapshot()
+
+
+def test_a_wide_executor_moves_there_and_back_and_loses_nothing(dovecot: Dovecot) -> None:
+    uid = dovecot.deliver("Incoming", MAIL, ["\\Seen", "\\Flagged", "\\Answered", "$label1"], WHEN)
+    before = dovecot.snapshot()["Incoming"].one()
+    with dovecot.connect("executor") as client:
+        client.select("Incoming")
+        there = moved_to(client, uid, "Processed")
+        assert there is not None
+        client.select("Processed")
+        assert moved_to(client, there, "Incoming") == uid + 1
+    after = dovecot.snapshot()
+    assert {} == after["Processed"].messages
+    message = after["Incoming"].one()
+    assert (before.flags, before.keywords, before.internaldate, before.sha256) == (
+        message.flags,
+        message.keywords,
+        message.internaldate,
+        message.sha256,
+    )
+
+
+def test_a_narrow_executor_moves_there_with_all_flags_and_not_back(narrow_dovecot: Dovecot) -> None:
+    uid = narrow_dovecot.deliver("Incoming", MAIL, ["\\Seen", "\\Flagged", "$label1"])
+    with narrow_dovecot.connect("executor") as client:
+        client.select("Incoming")
+        there = moved_to(client, uid, "Processed")
+        assert there is not None
+        client.select("Processed")
+        assert client.uid("MOVE", str(there), "Incoming")[0] == "NO"
+    after = narrow_dovecot.snapshot()
+    assert {} == after["Incoming"].messages
+    assert frozenset({"\\Seen", "\\Flagged"}) == after["Processed"].one().flags
+    assert frozenset({"$label1"}) == after["Processed"].one().keywords
+
+
+def test_an_executor_cannot_move_outside_its_queue(dovecot: Dovecot) -> None:
+    uid = dovecot.deliver("Incoming", MAIL)
+    with dovecot.connect("executor") as client:
+        client.select("Incoming")
+        assert client.uid("MOVE", str(uid), "Archive")[0] == "NO"
+    assert uid == dovecot.snapshot()["Incoming"].one().uid
+
+
+def test_a_snapshot_changes_nothing_that_a_snapshot_sees(dovecot: Dovecot) -> None:
+    dovecot.deliver("Incoming", MAIL, ["$label1"])
+    dovecot.deliver("INBOX", MAIL)
+    assert dovecot.snapshot() == dovecot.snapshot()
+
+
+@pytest.mark.parametrize("change", ["flag", "seen", "recent", "subscription"])
+def test_a_snapshot_sees_each_kind_of_change(dovecot: Dovecot, change: str) -> None:
+    uid = dovecot.deliver("Incoming", MAIL)
+    before = dovecot.snapshot()
+    with dovecot.connect() as client:
+        if change == "subscription":
+            client.subscribe("Incoming")
+        else:
+            client.select("Incoming")
+        if change == "flag":
+            client.uid("STORE", str(uid), "+FLAGS", "($label2)")
+        elif change == "seen":
+            client.uid("FETCH", str(uid), "(BODY[])")
+    assert before != dovecot.snapshot()
+
+
+def test_the_command_log_holds_what_one_login_sent_and_only_that(dovecot: Dovecot) -> None:
+    with dovecot.connect("reader") as reader, dovecot.connect("executor") as executor:
+        reader.select("Incoming", readonly=True)
+        executor.select("Processed")
+        seen = [line.split(b" ", 1)[1] for line in dovecot.commands("reader")]
+    login = f'LOGIN reader "{dovecot.passwords["reader"]}"'.encode()
+    assert seen == [b"CAPABILITY", login, b"EXAMINE Incoming"]
+    assert any(b"SELECT Processed" in line for line in dovecot.commands("executor"))
+
+
+@pytest.mark.parametrize("way", ["tls", "starttls"])
+def test_the_command_log_reads_through_tls(dovecot: Dovecot, way: str) -> None:
+    trust = ssl.create_default_context(cafile=dovecot.ca_file)
+    client: imaplib.IMAP4
+    if way == "tls":
+        client = imaplib.IMAP4_SSL("localhost", dovecot.tls_port, ssl_context=trust, timeout=30)
+    else:
+        client = imaplib.IMAP4("localhost", dovecot.port, timeout=30)
+        client.starttls(trust)
+    with client:
+        client.authenticate("PLAIN", lambda _: f"\0reader\0{dovecot.passwords['reader']}".encode())
+        client.select("Incoming", readonly=True)
+        seen = dovecot.commands("reader")
+    print(seen)
+    assert sum(b"EXAMINE Incoming" in line for line in seen) == 1
