@@ -1,0 +1,104 @@
+"""What sync needs of the store: the Protocol that the store satisfies, and the values that cross.
+
+All values are IMAP's. The crossing to JMAP's vocabulary happens in the store.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class ListedMailbox:
+    """A mailbox as LIST shows it: decoded name, hierarchy delimiter, attributes (`\\Noselect`, `\\Sent`, ...)."""
+
+    name: str
+    delimiter: str | None
+    attributes: frozenset[str]
+    subscribed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KnownMailbox:
+    """A mailbox as the mirror knows it; `uidvalidity` is None before the first look.
+
+    `highestmodseq` is the value up to which the mirror is complete, None where the server has no CONDSTORE.
+    """
+
+    id: str
+    name: str
+    selectable: bool
+    uidvalidity: int | None
+    uidnext: int
+    highestmodseq: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MessageState:
+    """The flags (as the server spells them, `\\Recent` left out) and MODSEQ of one message."""
+
+    flags: frozenset[str]
+    modseq: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedMessage:
+    """One message as fetched. `octets` is None above `shared.identity.MAX_MESSAGE_OCTETS`; then only `header` is there."""
+
+    uid: int
+    state: MessageState
+    internaldate: datetime
+    size: int
+    octets: bytes | None
+    header: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A message that could not be fetched or read three times; sync moves on and says so."""
+
+    uid: int
+    code: str
+    cause: str
+    fix: str
+
+
+class Mirror(Protocol):
+    """The store of one account as sync uses it. Each call is one transaction: all of it lands or nothing."""
+
+    def put_mailboxes(self, listing: Iterable[ListedMailbox]) -> None:
+        """Make the set of mailboxes equal to a full LIST; ids survive, gone mailboxes lose their copies."""
+
+    def mailboxes(self) -> list[KnownMailbox]:
+        """Return every mailbox that is listed now, INBOX first."""
+
+    def restart(self, mailbox_id: str, uidvalidity: int) -> None:
+        """Begin a mailbox anew under another UIDVALIDITY: its copies are forgotten, their Emails held, not destroyed."""
+
+    def states(self, mailbox_id: str) -> Mapping[int, MessageState]:
+        """Return flags and MODSEQ of each UID that the mirror holds."""
+
+    def set_aside(self, mailbox_id: str) -> Mapping[int, SetAside]:
+        """Return the messages set aside in this mailbox."""
+
+    def add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> None:
+        """Take in new messages; the same octets elsewhere are the same Email. One bad message is set aside alone."""
+
+    def put_aside(self, mailbox_id: str, message: SetAside) -> None:
+        """Remember a message that cannot be had."""
+
+    def change(self, mailbox_id: str, states: Mapping[int, MessageState]) -> None:
+        """Take in changed flags."""
+
+    def vanish(self, mailbox_id: str, uids: Iterable[int]) -> None:
+        """Forget copies that are gone; an Email without a copy is held until `settle`."""
+
+    def looked(self, mailbox_id: str, uidnext: int, highestmodseq: int | None) -> None:
+        """Record that the mailbox was brought up to these values just now."""
+
+    def settle(self) -> None:
+        """Destroy held Emails whose every mailbox was looked at once after the last copy vanished: end of a round."""
+
+    def failed(self, code: str, detail: str, fix: str) -> None:
+        """Record that a round ended early; the status says so until the next whole round."""

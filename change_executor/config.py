@@ -1,0 +1,118 @@
+"""The executor's configuration file, `executor.toml`."""
+
+from pathlib import Path
+from typing import Annotated, Final, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from shared.imap_login import ImapLogin
+from shared.proposal import QUEUE_PATTERN, ROLE_PATTERN
+from shared.settings import Section
+
+DEFAULT_PATH: Final = Path("/etc/mailwarrant/executor.toml")
+
+Uid = Annotated[int, Field(ge=0, lt=2**32)]
+MailboxName = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Address = Annotated[str, StringConstraints(pattern=r"^(localhost|127\.0\.0\.1|\[::1\]):\d{1,5}$|^unix:/")]
+
+
+class Intake(Section):
+    """`[intake]`: where agents propose. `allow_uids`: whose processes may connect; empty means any local process."""
+
+    listen: Address = "127.0.0.1:8621"
+    allow_uids: frozenset[Uid] = frozenset()
+
+
+class Review(Section):
+    """`[review]`: where people decide. `allow_uids` may be left out only where `/proc` cannot tell peers apart."""
+
+    listen: Address = "127.0.0.1:8622"
+    allow_uids: frozenset[Uid]
+
+
+class Reader(Section):
+    """`[reader]`: the reader's private socket, and the uid that must be behind it when given."""
+
+    socket: Path = Path("/run/mailwarrant/reader.sock")
+    uid: Uid | None = None
+
+
+class JournalSettings(Section):
+    """`[journal]`: the database, e.g. `sqlite:////var/lib/change-executor/journal.db`."""
+
+    url: Annotated[str, StringConstraints(pattern=r"^sqlite:///")]
+
+
+class Destination(Section):
+    """`[queues.to.ROLE]`: a mailbox that messages may be moved to, as the credential names it."""
+
+    mailbox: MailboxName
+
+
+class Queue(Section):
+    """`[[queues]]`: one incoming mailbox and the destinations that its messages may be moved to.
+
+    `credential` names the move login, `account` the reader's account, `undo` whether a person may move back.
+    """
+
+    id: Annotated[str, StringConstraints(pattern=QUEUE_PATTERN)]
+    credential: str
+    account: str
+    incoming: MailboxName
+    undo: bool = True
+    to: Annotated[
+        dict[Annotated[str, StringConstraints(pattern=ROLE_PATTERN)], Destination], Field(min_length=1, max_length=20)
+    ]
+    # What one agent may leave waiting: past this a person is being flooded.
+    max_pending_per_agent: Annotated[int, Field(ge=1, le=10_000)] = 20
+    # A person decides some forty times a day; a hundred an hour is a mistake or an attack.
+    max_moves_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 100
+    expiry_days: Annotated[int, Field(ge=1, le=90)] = 5
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if "incoming" in self.to:
+            raise ValueError("`incoming` is where messages come from; a destination needs another role name")
+        names = [self.incoming.casefold(), *(destination.mailbox.casefold() for destination in self.to.values())]
+        if len(set(names)) != len(names):
+            raise ValueError("two roles name the same mailbox")
+        return self
+
+
+class ExecutorSettings(Section):
+    """The whole file. `quiet_seconds` is how long a message found only in the source after a doubt is left alone."""
+
+    intake: Intake = Intake()
+    review: Review
+    reader: Reader = Reader()
+    journal: JournalSettings
+    credentials: Annotated[tuple[ImapLogin, ...], Field(min_length=1)]
+    queues: Annotated[tuple[Queue, ...], Field(min_length=1)]
+    # Lock waits of 207 s were seen on Dovecot; 600 s leaves room for a server process that was stopped and resumed.
+    quiet_seconds: Annotated[int, Field(ge=1, le=86_400)] = 600
+    # Texts of ended proposals are forgotten after this; ids, digests and codes stay in the chain.
+    forget_texts_after_days: Annotated[int, Field(ge=0, le=3650)] = 30
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for what, ids in (
+            ("credentials", [credential.id for credential in self.credentials]),
+            ("queues", [queue.id for queue in self.queues]),
+        ):
+            if len(set(ids)) != len(ids):
+                raise ValueError(f"two of `{what}` have the same id")
+        known = {credential.id for credential in self.credentials}
+        for queue in self.queues:
+            if queue.credential not in known:
+                raise ValueError(
+                    f"queue `{queue.id}` names the credential `{queue.credential}`, which is not configured"
+                )
+        return self
+
+    def queue(self, queue_id: str) -> Queue | None:
+        """Return the queue of this id, or None."""
+        return next((queue for queue in self.queues if queue.id == queue_id), None)
+
+    def credential(self, credential_id: str) -> ImapLogin:
+        """Return the move login of this id; the settings were checked, so it exists."""
+        return next(credential for credential in self.credentials if credential.id == credential_id)

@@ -1,0 +1,197 @@
+"""The tables of the journal. Times are UTC microseconds since 1970; digests are lower-case hexadecimal."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class UtcMicroseconds(TypeDecorator[datetime]):
+    """An aware UTC datetime kept as an integer, since SQLite gives datetimes back without their zone."""
+
+    impl = Integer
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002 - signature
+        """Return microseconds since 1970."""
+        return None if value is None else to_microseconds(value)
+
+    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:  # noqa: ANN401, ARG002 - signature
+        """Return the aware datetime."""
+        return None if value is None else _EPOCH + timedelta(microseconds=value)
+
+
+def to_microseconds(moment: datetime) -> int:
+    """Return microseconds since 1970 of an aware datetime."""
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+metadata = MetaData()
+
+events = Table(
+    "events",
+    metadata,
+    Column("seq", Integer, primary_key=True, comment="1, 2, 3, ... without a gap"),
+    Column("at", UtcMicroseconds, nullable=False),
+    Column("kind", String, nullable=False, comment="subject:action, e.g. proposal:approve"),
+    Column("subject", String, nullable=False, comment="what it is about: a proposal id, a name"),
+    Column("actor", String, nullable=False, comment="agent:NAME, person:NAME, executor or operator"),
+    Column("details", Text, nullable=False, comment="canonical JSON (RFC 8785): ids, digests and codes only"),
+    Column("previous", String, nullable=False, comment="hash of the event before; 64 zeros for the first"),
+    Column("hash", String, nullable=False, unique=True, comment="SHA-256 over the event, see chain.py"),
+    Index("events_by_subject", "subject", "seq"),
+    comment="One thing that happened. Rows are only ever appended; triggers refuse UPDATE and DELETE.",
+)
+
+proposals = Table(
+    "proposals",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("agent", String, nullable=False),
+    Column("queue", String, nullable=False),
+    Column("email_id", String, nullable=False),
+    Column("from_role", String, nullable=False),
+    Column("to_role", String, nullable=False),
+    Column("state", String, nullable=False),
+    Column("version", Integer, nullable=False, comment="counts the changes of this row, from 1"),
+    Column("created_at", UtcMicroseconds, nullable=False),
+    Column("expires_at", UtcMicroseconds, nullable=False),
+    Column("ended_at", UtcMicroseconds, comment="when it left the open states; texts are forgotten some time after"),
+    Column("predecessor", String, ForeignKey("proposals.id"), comment="the last ended one for queue and Email"),
+    Column("waiting_code", String, comment="why it does not advance, or null"),
+    Column("waiting_since", UtcMicroseconds),
+    Column("decided_by", String, comment="the person's name"),
+    Column("decided_at", UtcMicroseconds),
+    Column("policy_version", String, comment="of the policy that the decision was made under"),
+    Column("shown", String, comment="the digest of what was shown when it was approved"),
+    Column("outcome_code", String),
+    Column("outcome_at", UtcMicroseconds),
+    Column("copies_left", Integer, comment="identical copies that stay in incoming"),
+    Column("evidence", Integer, ForeignKey("evidence.id", use_alter=True), comment="the evidence now shown"),
+    Index("proposals_by_state", "state", "created_at"),
+    Index("proposals_by_agent", "agent", "created_at"),
+    Index("proposals_by_email", "queue", "email_id", "created_at"),
+    Index(
+        "one_open_proposal_for_each_email",
+        "queue",
+        "email_id",
+        unique=True,
+        sqlite_where=text("state IN ('pending', 'approved', 'applying', 'doubtful', 'undoing', 'undo_doubtful')"),
+    ),
+    comment="A proposal as it stands now; its history is in events.",
+)
+
+evidence = Table(
+    "evidence",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("proposal", String, ForeignKey("proposals.id"), nullable=False, index=True),
+    Column("made_at", UtcMicroseconds, nullable=False),
+    Column("uidvalidity", Integer, nullable=False, comment="of incoming, when the copy was looked at"),
+    Column("uid", Integer, nullable=False, comment="the one copy that may move: the lowest UID"),
+    Column("octets_sha256", String, nullable=False),
+    Column("size", Integer, nullable=False, comment="octets"),
+    Column("internaldate", String, nullable=False, comment="RFC 3339 with its offset"),
+    Column("copies", Integer, nullable=False, comment="identical copies in incoming, this one included"),
+    Column("reading_version", String, nullable=False, comment="of the code that made the reading"),
+    Column("reading_sha256", String, nullable=False, comment="of the reading's canonical JSON in texts"),
+    comment="What the executor saw when it looked at the message for a proposal.",
+)
+
+texts = Table(
+    "texts",
+    metadata,
+    Column("proposal", String, ForeignKey("proposals.id"), primary_key=True),
+    Column("kind", String, primary_key=True, comment="reason, decision_reason, reading, hints"),
+    Column("text", Text, nullable=False),
+    comment="Everything from mail, agents and people that is content; deleted some time after a proposal's end.",
+)
+
+moves = Table(
+    "moves",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("proposal", String, ForeignKey("proposals.id"), nullable=False, index=True),
+    Column("kind", String, nullable=False, comment="move or undo"),
+    Column("credential", String, nullable=False),
+    Column("source_mailbox", String, nullable=False),
+    Column("source_uidvalidity", Integer, nullable=False),
+    Column("source_uid", Integer, nullable=False),
+    Column("target_mailbox", String, nullable=False),
+    Column("target_uidvalidity", Integer, nullable=False),
+    Column("target_uidnext", Integer, nullable=False),
+    Column("octets_sha256", String, nullable=False),
+    Column("size", Integer, nullable=False, comment="octets"),
+    Column("internaldate", String, nullable=False, comment="RFC 3339 with its offset"),
+    Column("started_at", UtcMicroseconds, nullable=False),
+    Column("concluded_at", UtcMicroseconds),
+    Column("conclusion", String, comment="the lifecycle event that ended it, or null while it may be under way"),
+    Column("new_uid", Integer, comment="the UID in the target, once known"),
+    comment="An intent, committed before the first octet of a MOVE leaves, and what became of it.",
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("agent", String, nullable=False),
+    Column("queue", String, nullable=False),
+    Column("digest", String, nullable=False, comment="SHA-256 of the whole token"),
+    Column("created_at", UtcMicroseconds, nullable=False),
+    Column("expires_at", UtcMicroseconds, nullable=False),
+    Column("revoked_at", UtcMicroseconds),
+    comment="A proposer token: whose it is and the one queue that it opens.",
+)
+
+people = Table(
+    "people",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("password_hash", String, comment="argon2id, or null until the person has set one"),
+    Column("created_at", UtcMicroseconds, nullable=False),
+    comment="A person who may decide.",
+)
+
+links = Table(
+    "links",
+    metadata,
+    Column("digest", String, primary_key=True, comment="SHA-256 of the 256-bit secret"),
+    Column("person", String, ForeignKey("people.name"), nullable=False),
+    Column("expires_at", UtcMicroseconds, nullable=False),
+    Column("spent_at", UtcMicroseconds),
+    comment="A sign-in link: ten minutes, single use, spent by a POST.",
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("digest", String, primary_key=True, comment="SHA-256 of the cookie's secret"),
+    Column("person", String, ForeignKey("people.name"), nullable=False),
+    Column("created_at", UtcMicroseconds, nullable=False),
+    Column("seen_at", UtcMicroseconds, nullable=False),
+    Column("ended_at", UtcMicroseconds),
+    comment="A signed-in browser.",
+)
+
+switches = Table(
+    "switches",
+    metadata,
+    Column("name", String, primary_key=True, comment="stop"),
+    Column("since", UtcMicroseconds, nullable=False),
+    Column("by", String, nullable=False),
+    comment="The row exists while the switch is on; a restart does not forget it.",
+)
+
+examinations = Table(
+    "examinations",
+    metadata,
+    Column("queue", String, primary_key=True),
+    Column("policy_version", String, nullable=False),
+    Column("examined_at", UtcMicroseconds, nullable=False),
+    Column("undo_permitted", Integer, nullable=False, comment="1 where the login may move back"),
+    comment="The last time a queue's mailboxes were looked at and found right; lets a restart wait for a server.",
+)
