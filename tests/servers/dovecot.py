@@ -31,7 +31,7 @@ from tests.servers.dovecot_config import (
     config_2_4,
     users_file,
 )
-from tests.servers.rawlog import ClientLog, client_logs
+from tests.servers.rawlog import client_logs
 from tests.servers.snapshot import Snapshot, take_snapshot
 from tests.servers.throw_away_ca import make_certificates
 
@@ -71,7 +71,7 @@ class Dovecot:
         self._binary = _dovecot_binary()
         self._account = _unprivileged_account()
         self.port, self.tls_port = _free_ports(2)
-        self.layout = Layout(Path(tempfile.mkdtemp(prefix="mw-", dir="/tmp")))
+        self.layout = Layout(Path(tempfile.mkdtemp(prefix="mw-imap-", dir="/tmp")))
 
     @property
     def ca_file(self) -> Path:
@@ -100,6 +100,7 @@ class Dovecot:
     def start(self) -> None:
         """Start, or start again, on the same ports with the same mail; returns once it answers."""
         assert self.process is None
+        as_root = os.geteuid() == 0
         with (self.layout.base / "stderr").open("ab") as output:
             self.process = subprocess.Popen(
                 [self._binary, "-F", "-c", str(self.layout.config)],
@@ -108,7 +109,9 @@ class Dovecot:
                 stderr=output,
                 cwd=self.layout.base,
                 start_new_session=True,
-                **_run_as(self._account),
+                user=self._account[0] if as_root else None,
+                group=self._account[1] if as_root else None,
+                extra_groups=[] if as_root else None,
             )
         self._await_greeting()
 
@@ -116,23 +119,21 @@ class Dovecot:
         """End the master and every process of it; the mail and the ports are kept."""
         if self.process is None:
             return
-        children = _children(self.process.pid)
-        try:
+        # Told by its master alone, an idle process lingers for a second; told in person it goes at once.
+        with _children(self.process.pid) as children:
+            self.process.terminate()
             for pid in children:
                 _send(pid, signal.SIGCONT)
-            self.process.terminate()
+                _send(pid, signal.SIGTERM)
             try:
                 self.process.wait(_END_DEADLINE)
             except subprocess.TimeoutExpired:
                 self.process.kill()
-                self.process.wait(_END_DEADLINE)
+                self.process.wait()
             for pid, handle in children.items():
                 if not _ended(handle, _END_DEADLINE):
                     _send(pid, signal.SIGKILL)
-        finally:
-            for handle in children.values():
-                os.close(handle)
-            self.process = None
+        self.process = None
 
     # What a test does as the owner.
 
@@ -165,30 +166,35 @@ class Dovecot:
 
         A connection's lines are together; connections are in order of their beginning.
         """
-        before = [line for log in self._pre_login(login) for line in log.lines]
+        pre_login = [log for log in client_logs(self.layout.pre_login) if log.login == login]
+        before = [line for log in pre_login for line in log.lines]
         after = [line for log in client_logs(self.layout.rawlog(login)) for line in log.lines]
         return before + after
-
-    def _pre_login(self, login: str) -> list[ClientLog]:
-        return [log for log in client_logs(self.layout.pre_login) if log.login == login]
 
     # Accidents.
 
     def session_pids(self, login: str) -> list[int]:
         """The server's processes that serve this login now, oldest first; each serves one connection."""
         assert self.process is not None
-        alive = _children(self.process.pid)
-        for handle in alive.values():
-            os.close(handle)
-        return [log.pid for log in client_logs(self.layout.rawlog(login)) if log.pid in alive]
+        with _children(self.process.pid) as alive:
+            return [log.pid for log in client_logs(self.layout.rawlog(login)) if log.pid in alive]
+
+    def await_no_session(self, login: str) -> None:
+        """Wait until every process that serves this login has ended, and with it what a lost client had begun."""
+        with contextlib.ExitStack() as held:
+            for pid in self.session_pids(login):
+                with contextlib.suppress(ProcessLookupError):
+                    handle = held.enter_context(_handle(pid))
+                    assert _ended(handle, _END_DEADLINE), f"process {pid} still serves {login}"
 
     def kill_session(self, login: str) -> list[int]:
         """SIGKILL the processes that serve this login, and wait for their end; gives their pids."""
         pids = self.session_pids(login)
-        for pid in pids:
-            with _handle(pid) as handle:
+        with contextlib.ExitStack() as held:
+            handles = [held.enter_context(_handle(pid)) for pid in pids]
+            for pid in pids:
                 _send(pid, signal.SIGKILL)
-                assert _ended(handle, _END_DEADLINE)
+            assert all(_ended(handle, _END_DEADLINE) for handle in handles)
         return pids
 
     def freeze(self, login: str) -> list[int]:
@@ -270,12 +276,6 @@ def _unprivileged_account() -> tuple[int, int]:
     return account.pw_uid, account.pw_gid
 
 
-def _run_as(account: tuple[int, int]) -> dict[str, object]:
-    if os.geteuid() != 0:
-        return {}
-    return {"user": account[0], "group": account[1], "extra_groups": []}
-
-
 def _free_ports(count: int) -> list[int]:
     with contextlib.ExitStack() as held:
         ports: list[int] = []
@@ -295,14 +295,19 @@ def _greets(port: int) -> bool:
         return False
 
 
-def _children(parent: int) -> dict[int, int]:
-    """Handles (pidfd) of a process's children by pid; the caller closes them."""
-    listed = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    handles: dict[int, int] = {}
-    for pid in map(int, listed):
-        with contextlib.suppress(ProcessLookupError):
-            handles[pid] = os.pidfd_open(pid)
-    return handles
+@contextlib.contextmanager
+def _children(parent: int) -> Iterator[dict[int, int]]:
+    """Handles (pidfd, so that no reused pid is taken for it) of a process's children, by pid."""
+    try:
+        pids = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    except FileNotFoundError:
+        pids = []
+    with contextlib.ExitStack() as held:
+        handles: dict[int, int] = {}
+        for pid in map(int, pids):
+            with contextlib.suppress(ProcessLookupError):
+                handles[pid] = held.enter_context(_handle(pid))
+        yield handles
 
 
 @contextlib.contextmanager

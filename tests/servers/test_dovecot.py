@@ -4,14 +4,11 @@ import hashlib
 import imaplib
 import ssl
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.servers.dovecot import Dovecot, DovecotUnusableError
 from tests.servers.dovecot_config import LOGINS, MAILBOXES, NON_ASCII_MAILBOX
-
-if TYPE_CHECKING:
-    from tests.servers.dovecot import Dovecot
 
 MAIL = b"From: ann@example.org\r\nSubject: an order\r\nMessage-ID: <1@example.org>\r\n\r\nhello\r\n"
 WHEN = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -74,7 +71,7 @@ def test_a_wide_executor_moves_there_and_back_and_loses_nothing(dovecot: Dovecot
         client.select("Processed")
         assert moved_to(client, there, "Incoming") == uid + 1
     after = dovecot.snapshot()
-    assert {} == after["Processed"].messages
+    assert after["Processed"].messages == {}
     message = after["Incoming"].one()
     assert (before.flags, before.keywords, before.internaldate, before.sha256) == (
         message.flags,
@@ -93,7 +90,7 @@ def test_a_narrow_executor_moves_there_with_all_flags_and_not_back(narrow_doveco
         client.select("Processed")
         assert client.uid("MOVE", str(there), "Incoming")[0] == "NO"
     after = narrow_dovecot.snapshot()
-    assert {} == after["Incoming"].messages
+    assert after["Incoming"].messages == {}
     assert frozenset({"\\Seen", "\\Flagged"}) == after["Processed"].one().flags
     assert frozenset({"$label1"}) == after["Processed"].one().keywords
 
@@ -151,5 +148,53 @@ def test_the_command_log_reads_through_tls(dovecot: Dovecot, way: str) -> None:
         client.authenticate("PLAIN", lambda _: f"\0reader\0{dovecot.passwords['reader']}".encode())
         client.select("Incoming", readonly=True)
         seen = dovecot.commands("reader")
-    print(seen)
     assert sum(b"EXAMINE Incoming" in line for line in seen) == 1
+
+
+def test_a_restart_keeps_mail_ports_and_uidvalidity(dovecot: Dovecot) -> None:
+    dovecot.deliver("Incoming", MAIL, ["$label1"])
+    before = dovecot.snapshot()
+    dovecot.stop()
+    with pytest.raises(ConnectionRefusedError):
+        dovecot.connect()
+    dovecot.start()
+    assert before == dovecot.snapshot()
+
+
+def test_a_killed_session_ends_and_the_others_live_on(dovecot: Dovecot) -> None:
+    with dovecot.connect("reader") as reader:
+        executor = dovecot.connect("executor")
+        assert len(dovecot.kill_session("executor")) == 1
+        with pytest.raises((imaplib.IMAP4.abort, ConnectionResetError)):
+            executor.noop()
+        executor.shutdown()
+        assert reader.noop()[0] == "OK"
+        assert dovecot.session_pids("executor") == []
+
+
+def test_a_frozen_session_runs_its_orphaned_command_when_it_thaws(dovecot: Dovecot) -> None:
+    uid = dovecot.deliver("Incoming", MAIL)
+    executor = dovecot.connect("executor")
+    executor.select("Incoming")
+    assert len(dovecot.freeze("executor")) == 1
+    executor.send(f"x1 UID MOVE {uid} Processed\r\n".encode())
+    executor.shutdown()
+    assert uid == dovecot.snapshot()["Incoming"].one().uid
+    dovecot.thaw("executor")
+    dovecot.await_no_session("executor")
+    assert len(dovecot.snapshot()["Processed"].messages) == 1
+
+
+def test_a_server_with_a_frozen_session_still_stops(dovecot: Dovecot) -> None:
+    executor = dovecot.connect("executor")
+    dovecot.freeze("executor")
+    dovecot.stop()
+    executor.shutdown()
+    dovecot.start()
+    assert dovecot.session_pids("executor") == []
+
+
+def test_a_machine_without_dovecot_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.servers.dovecot.shutil.which", lambda *_, **__: None)
+    with pytest.raises(DovecotUnusableError, match="apt-get install -y dovecot-imapd"):
+        Dovecot()
