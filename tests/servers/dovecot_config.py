@@ -124,13 +124,12 @@ def acl_file(server: Server) -> str:
     return "".join(f"{mailbox} {identifier} {rights}\n" for mailbox, identifier, rights in _grants(server))
 
 
-def _mailboxes() -> str:
+def _mailboxes(more: Mapping[str, str]) -> str:
     blocks = []
     for mailbox in MAILBOXES:
-        if mailbox == "INBOX":
-            continue
-        special_use = f"    special_use = {SPECIAL_USE[mailbox]}\n" if mailbox in SPECIAL_USE else ""
-        blocks.append(f'  mailbox "{mailbox}" {{\n    auto = create\n{special_use}  }}\n')
+        if mailbox != "INBOX":
+            special_use = f"special_use = {SPECIAL_USE[mailbox]}\n" if mailbox in SPECIAL_USE else ""
+            blocks.append(f'mailbox "{mailbox}" {{\nauto = create\n{special_use}{more.get(mailbox, "")}}}\n')
     return "".join(blocks)
 
 
@@ -180,7 +179,7 @@ plugin {{
 namespace inbox {{
   inbox = yes
   separator = /
-{_mailboxes()}}}
+{_mailboxes({})}}}
 """
 
 
@@ -206,10 +205,60 @@ auth_mechanisms = plain login
 
 
 def config_2_4(server: Server) -> str:
-    """dovecot.conf in the language of Dovecot 2.4."""
-    at = server.layout
+    """dovecot.conf in the language of Dovecot 2.4 and later 2.x, with the rights inside it."""
+    at, rights = server.layout, _acl_blocks(server)
     return f"""\
 dovecot_config_version = 2.4.0
 dovecot_storage_version = 2.4.0
 {_own_folders_and_user(server)}
+service imap-login {{
+  executable = imap-login -R {at.pre_login}
+  chroot =
+  process_min_avail = 1
+  restart_request_count = unlimited
+  inet_listener imap {{
+    port = {server.port}
+  }}
+  inet_listener imaps {{
+    port = {server.tls_port}
+    ssl = yes
+  }}
+}}
+service anvil {{
+  chroot =
+}}
+service stats {{
+  chroot =
+}}
+passdb passwd-file {{
+  passwd_file_path = {at.users}
+}}
+userdb prefetch {{
+}}
+auth_allow_cleartext = yes
+ssl = yes
+ssl_server_cert_file = {at.tls}/server.crt
+ssl_server_key_file = {at.tls}/server.key
+mail_driver = maildir
+mail_path = ~/Maildir
+mail_plugins {{
+  acl = yes
+}}
+protocol imap {{
+  mail_plugins {{
+    imap_acl = yes
+  }}
+}}
+acl_driver = vfile
+namespace inbox {{
+  inbox = yes
+  separator = /
+{rights.pop("*")}{_mailboxes(rights)}}}
 """
+
+
+def _acl_blocks(server: Server) -> dict[str, str]:
+    blocks: dict[str, str] = {}
+    for mailbox, identifier, rights in _grants(server):
+        blocks[mailbox] = blocks.get(mailbox, "") + f"acl {identifier} {{\nrights = {rights}\n}}\n"
+    return blocks
