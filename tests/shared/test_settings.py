@@ -1,0 +1,94 @@
+import sys
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from shared.imap_login import ImapLogin
+from shared.settings import ConfigurationError, Section, load_settings, read_secret, settings_from
+
+
+class _Inner(Section):
+    port: int
+
+
+class _Example(Section):
+    name: str
+    inner: _Inner
+    password: SecretStr = SecretStr("")
+
+
+def _load(tmp_path: Path, text: str) -> _Example:
+    path = tmp_path / "example.toml"
+    path.write_text(text)
+    return load_settings(path, _Example)
+
+
+def test_a_right_file_is_read_and_frozen(tmp_path: Path) -> None:
+    settings = _load(tmp_path, 'name = "x"\ninner = { port = 1 }\n')
+    assert 1 == settings.inner.port
+    with pytest.raises(ValueError, match="frozen"):
+        settings.name = "y"
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('name = "x"\n', "`inner`"),
+        ('name = "x"\nnmae = "y"\ninner = { port = 1 }\n', "`nmae`"),
+        ('name = "x"\ninner = { port = "secret-value" }\n', "`inner.port`"),
+        ('name = "x"\ninner = { port = 1, prot = 2 }\n', "`inner.prot`"),
+        ("name = \n", "TOML"),
+    ],
+)
+def test_a_mistake_is_named_by_file_and_key_and_its_value_is_not_repeated(
+    tmp_path: Path, text: str, named: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        _load(tmp_path, text)
+    assert named in str(caught.value)
+    assert "example.toml" in str(caught.value)
+    assert "secret-value" not in str(caught.value)
+    assert caught.value.fix
+
+
+def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="there is no such file"):
+        load_settings(tmp_path / "none.toml", _Example)
+
+
+def test_a_secret_comes_from_a_file_or_a_command_without_its_line_end(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_text("pass word\n")
+    assert "pass word" == read_secret(path, None, "login").get_secret_value()
+    command = (sys.executable, "-c", "print('from command')")
+    assert "from command" == read_secret(None, command, "login").get_secret_value()
+
+
+@pytest.mark.parametrize("octets", [b"", b"\n", b"a\nb\n", b"\xff", b"a\0b", b"x" * 20_000])
+def test_a_secret_that_is_no_line_of_text_is_refused_without_being_repeated(tmp_path: Path, octets: bytes) -> None:
+    path = tmp_path / "secret"
+    path.write_bytes(octets)
+    with pytest.raises(ConfigurationError) as caught:
+        read_secret(path, None, "the login `shop`")
+    assert "the login `shop`" in str(caught.value)
+
+
+@pytest.mark.parametrize("command", [(sys.executable, "-c", "raise SystemExit(3)"), ("/nonexistent/command",)])
+def test_a_secret_command_that_fails_is_named_and_its_output_is_not(command: tuple[str, ...]) -> None:
+    with pytest.raises(ConfigurationError, match="secret command"):
+        read_secret(None, command, "login")
+
+
+def test_a_login_without_tls_is_for_this_machine_only() -> None:
+    raw = {"id": "shop", "host": "127.0.0.1", "tls": "none", "user": "shop", "secret_file": "/x"}
+    assert "127.0.0.1" == settings_from(raw, ImapLogin, "reader.toml").host
+    with pytest.raises(ConfigurationError, match="loopback"):
+        settings_from(raw | {"host": "mail.shop.example"}, ImapLogin, "reader.toml")
+
+
+def test_a_login_has_one_source_of_its_secret() -> None:
+    raw = {"id": "shop", "host": "127.0.0.1", "user": "shop"}
+    for both in ({}, {"secret_file": "/x", "secret_command": ["x"]}):
+        with pytest.raises(ConfigurationError, match="secret_file"):
+            settings_from(raw | both, ImapLogin, "reader.toml")
