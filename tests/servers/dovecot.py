@@ -297,17 +297,24 @@ def _greets(port: int) -> bool:
 
 @contextlib.contextmanager
 def _children(parent: int) -> Iterator[dict[int, int]]:
-    """Handles (pidfd, so that no reused pid is taken for it) of a process's children, by pid."""
-    try:
-        pids = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    except FileNotFoundError:
-        pids = []
+    """Handles (pidfd, so that no reused pid is taken for it) of a process's living children, by pid."""
     with contextlib.ExitStack() as held:
         handles: dict[int, int] = {}
-        for pid in map(int, pids):
-            with contextlib.suppress(ProcessLookupError):
-                handles[pid] = held.enter_context(_handle(pid))
+        # Not task/*/children of /proc: that list skips some when others end while it is read.
+        for folder in Path("/proc").iterdir():
+            if folder.name.isdecimal() and _lives_under(folder, parent):
+                with contextlib.suppress(ProcessLookupError):
+                    handles[int(folder.name)] = held.enter_context(_handle(int(folder.name)))
         yield handles
+
+
+def _lives_under(folder: Path, parent: int) -> bool:
+    try:
+        # After the name in parentheses, which may hold anything: the state, and the parent's pid (proc(5)).
+        state, its_parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return int(its_parent) == parent and state != "Z"
 
 
 @contextlib.contextmanager

@@ -14,6 +14,16 @@ MAIL = b"From: ann@example.org\r\nSubject: an order\r\nMessage-ID: <1@example.or
 WHEN = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
 
+OWNER = "lrwstipekxa"
+
+
+def rights(dovecot: Dovecot, login: str, mailbox: str) -> set[str]:
+    """What MYRIGHTS says (RFC 4314 §3.5) but for the virtual `c` and `d`; none where the login may not even ask."""
+    with dovecot.connect(login) as client:
+        status, answer = client.myrights(mailbox)
+    return set() if status == "NO" else set(answer[0].decode().split()[-1]) - {"c", "d"}
+
+
 def moved_to(client: imaplib.IMAP4, uid: int, mailbox: str) -> int | None:
     """The new uid by COPYUID, or None where the server moved nothing."""
     client.response("COPYUID")
@@ -50,14 +60,40 @@ def test_a_delivery_keeps_octets_flags_keywords_and_date(dovecot: Dovecot) -> No
     assert message.recent
 
 
+@pytest.mark.parametrize(
+    ("login", "incoming", "destination", "elsewhere"),
+    [("owner", OWNER, OWNER, OWNER), ("reader", "lr", "lr", "lr"), ("executor", "lrswite", "lrswite", "")],
+)
+def test_each_login_has_its_rights_and_no_others(
+    dovecot: Dovecot, login: str, incoming: str, destination: str, elsewhere: str
+) -> None:
+    assert set(incoming) == rights(dovecot, login, "Incoming")
+    assert set(destination) == rights(dovecot, login, "Processed") == rights(dovecot, login, "Escalate")
+    assert set(elsewhere) == rights(dovecot, login, "Archive") == rights(dovecot, login, "INBOX")
+
+
+def test_a_narrow_executor_has_its_rights_and_no_others(narrow_dovecot: Dovecot) -> None:
+    assert set("lrte") == rights(narrow_dovecot, "executor", "Incoming")
+    assert set("lrswi") == rights(narrow_dovecot, "executor", "Processed")
+    assert set("lrswi") == rights(narrow_dovecot, "executor", "Escalate")
+    assert set() == rights(narrow_dovecot, "executor", "Archive")
+
+
 def test_the_reader_can_neither_move_nor_flag(dovecot: Dovecot) -> None:
     uid = dovecot.deliver("Incoming", MAIL)
+    with dovecot.connect() as owner:
+        # A SELECT, even the reader's, takes \Recent away; this one takes it before the first look.
+        owner.select("Incoming")
     before = dovecot.snapshot()
     with dovecot.connect("reader") as client:
-        client.select("Incoming", readonly=True)
+        # imaplib would give up on the READ-ONLY that the server answers here.
+        client._simple_command("SELECT", "Incoming")
+        client.state = "SELECTED"
+        client.is_readonly = True
         assert client.uid("MOVE", str(uid), "Processed")[0] == "NO"
-        # Dovecot answers OK to this and does nothing.
-        client.uid("STORE", str(uid), "+FLAGS", "(\\Deleted \\Seen)")
+        # Dovecot answers OK to these and does nothing.
+        client.uid("STORE", str(uid), "+FLAGS", "(\\Deleted \\Seen $label1)")
+        client.uid("EXPUNGE", str(uid))
     assert before == dovecot.snapshot()
 
 

@@ -78,7 +78,7 @@ def test_a_command_sent_in_pieces_is_still_recognised(dovecot: Dovecot) -> None:
     with BreakingProxy(dovecot.port, b"UID MOVE", BreakPoint.BEFORE_COMMAND) as proxy:
         client = dovecot.connect("executor", port=proxy.port)
         client.select("Incoming")
-        for piece in (b"x1 UID", b" MO", f'VE {uid} "Processed"\r'.encode(), b"\n"):
+        for piece in (b"x1 UID", b" mo", f've {uid} "Processed"\r'.encode(), b"\n"):
             client.send(piece)
         assert proxy.broken.wait(20)
         client.shutdown()
