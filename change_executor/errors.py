@@ -18,3 +18,7 @@ class VersionChanged(Exception):  # noqa: N818 - names the state of things
 
 class NoSuchProposal(Exception):  # noqa: N818 - names the state of things
     """There is no proposal of this id, or not for this asker."""
+
+
+class AnotherIsOpen(Exception):  # noqa: N818 - names the state of things
+    """Queue and Email have another open proposal; there is at most one."""

@@ -1,0 +1,117 @@
+"""Opening the journal: its file made private, its tables brought up to date, and every mistake named.
+
+Two processes that start at once take turns: whoever comes second finds the work done.
+"""
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, Engine, make_url
+from sqlalchemy.exc import DBAPIError
+
+from change_executor.journal import migrations
+from change_executor.journal.journal import Clock, Journal, writer_engine
+from shared.settings import ConfigurationError
+
+# The journal tells which agent asked for what, and holds the digests of tokens: its owner's alone.
+_FILE_MODE: Final = 0o600
+
+
+def open_journal(url: str, clock: Clock) -> Journal:
+    """Open the journal at `sqlite:///PATH`, making or migrating it first. Raises `ConfigurationError`."""
+    path = journal_path(url)
+    try:
+        with _folder_locked(path):
+            _make_private(path)
+            _migrate(url, path)
+    except OSError as error:
+        raise ConfigurationError(
+            f"[journal] url = {url}",
+            f"{error.filename or path} cannot be used: {error.strerror}.",
+            "Make the folder, and let the executor's user own it (mode 0700).",
+        ) from None
+    except (DBAPIError, sqlite3.Error) as error:
+        cause = error.orig if isinstance(error, DBAPIError) else error
+        raise ConfigurationError(
+            f"[journal] url = {url}",
+            f"{path} cannot be used as a journal: {cause}.",
+            "Name another file, restore this one from a copy, or free space on its disk.",
+        ) from None
+    return Journal(url, clock)
+
+
+def journal_path(url: str) -> Path:
+    """Return the file of a `sqlite:///PATH` address, absolute. Raises `ConfigurationError` for one without a file."""
+    database = make_url(url).database
+    if not database or database == ":memory:" or database.startswith("file:"):
+        raise ConfigurationError(
+            f"[journal] url = {url}",
+            "names no file; a journal that ends with the process is none.",
+            "Write it as sqlite:////var/lib/change-executor/journal.db",
+        )
+    return Path(database).absolute()
+
+
+@contextlib.contextmanager
+def _folder_locked(path: Path) -> Iterator[None]:
+    # The folder itself is locked: no file of ours is left behind, and SQLite's own locks do not cover the change to
+    # write-ahead logging.
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
+
+
+def _make_private(path: Path) -> None:
+    # SQLite gives its -wal and -shm files the mode of the database. Nobody reads it between making and narrowing.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+    try:
+        if os.fstat(descriptor).st_mode & 0o077:
+            os.fchmod(descriptor, _FILE_MODE)
+    finally:
+        os.close(descriptor)
+
+
+def _migrate(url: str, path: Path) -> None:
+    engine = writer_engine(url)
+    try:
+        _migrate_with(engine, path)
+    finally:
+        engine.dispose()
+
+
+def _migrate_with(engine: Engine, path: Path) -> None:
+    with engine.begin() as connection:
+        if _version(connection) == migrations.HEAD:
+            return
+        # Imported here: alembic costs a command line a third of a second, and most starts have nothing to migrate.
+        from alembic import command  # noqa: PLC0415 - see above
+        from alembic.config import Config  # noqa: PLC0415 - see above
+        from alembic.util import CommandError  # noqa: PLC0415 - see above
+
+        config = Config()
+        config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise ConfigurationError(
+                f"[journal] {path}",
+                f"was made by another version of the executor ({error}).",
+                "Run the newer version; the journal is never taken back.",
+            ) from None
+
+
+def _version(connection: Connection) -> str | None:
+    known = connection.exec_driver_sql("SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'").first()
+    if known is None:
+        return None
+    row = connection.exec_driver_sql("SELECT version_num FROM alembic_version").first()
+    return None if row is None else str(row[0])

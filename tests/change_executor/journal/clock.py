@@ -1,0 +1,31 @@
+"""Time that passes when the test says so, and proposals to pass it with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from change_executor.journal.journal import NewProposal
+
+
+class MovableClock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 11, 29, 12, 0, 0, 123456, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def advance(self, **step: float) -> None:
+        self.now += timedelta(**step)
+
+
+def new_proposal(number: int = 1, *, email: int | None = None, agent: str = "mailbot") -> NewProposal:
+    return NewProposal(
+        id=f"P{number:020d}",
+        agent=agent,
+        queue="support",
+        email_id=f"M{number if email is None else email:032d}",
+        from_role="incoming",
+        to_role="processed",
+        expires_at=datetime(2026, 12, 4, 12, 0, tzinfo=UTC),
+        predecessor=None,
+    )

@@ -1,0 +1,33 @@
+"""A journal of one's own, on a clock that the test moves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from change_executor.journal.open import open_journal
+from tests.change_executor.journal.clock import MovableClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from change_executor.journal.journal import Journal
+
+
+@pytest.fixture
+def clock() -> MovableClock:
+    return MovableClock()
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'journal.db'}"
+
+
+@pytest.fixture
+def journal(url: str, clock: MovableClock) -> Iterator[Journal]:
+    opened = open_journal(url, clock)
+    yield opened
+    opened.close()
