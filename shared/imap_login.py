@@ -62,22 +62,26 @@ class ImapFailure(Exception):  # noqa: N818 - a failure of the other side is no 
 class _GuardedPlain(imap4.IMAP4WithTimeout):  # type: ignore[misc]  # imapclient publishes no types
     def __init__(self, guard: Guard, *args: Any) -> None:  # noqa: ANN401 - the library's own arguments
         self.guard = guard
+        self.octets_passed = 0
         super().__init__(*args)
 
     def send(self, data: bytes) -> None:
         permitted = self.guard.pass_on(data)
         if permitted:
+            self.octets_passed += len(permitted)
             super().send(permitted)
 
 
 class _GuardedTls(tls.IMAP4_TLS):  # type: ignore[misc]  # imapclient publishes no types
     def __init__(self, guard: Guard, *args: Any) -> None:  # noqa: ANN401 - the library's own arguments
         self.guard = guard
+        self.octets_passed = 0
         super().__init__(*args)
 
     def send(self, data: bytes) -> None:
         permitted = self.guard.pass_on(data)
         if permitted:
+            self.octets_passed += len(permitted)
             super().send(permitted)
 
 
@@ -102,6 +106,21 @@ class GuardedClient(imapclient.IMAPClient):  # type: ignore[misc]  # imapclient 
         if self.ssl:
             return _GuardedTls(guard, self.host, self.port, self.ssl_context, CONNECT_SECONDS)
         return _GuardedPlain(guard, self.host, self.port, CONNECT_SECONDS)
+
+    @property
+    def octets_passed(self) -> int:
+        """How many octets may have left so far: counted before they are given to the network, never after."""
+        passed = self._imap.octets_passed
+        assert isinstance(passed, int), "only guarded connections are made here"
+        return passed
+
+    def break_off(self) -> None:
+        """Make whoever waits on this connection fail now; any thread may call it, and it never raises."""
+        try:
+            # Not SSLSocket.shutdown, which would take the encryption off under the other thread's hands.
+            socket.socket.shutdown(self.socket(), socket.SHUT_RDWR)
+        except OSError:
+            return
 
     def close_connection(self) -> None:
         """Drop the connection without a word; safe in any state, and never raises."""

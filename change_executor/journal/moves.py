@@ -1,0 +1,155 @@
+"""Intents: what a MOVE was meant to do, committed before its first octet leaves, and what became of it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, Self
+
+from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy.engine import RowMapping
+
+from change_executor.journal import schema
+from change_executor.journal.journal import Writing
+from shared.proposal import State
+
+EXECUTOR: Final = "executor"
+
+
+class MoveKind(StrEnum):
+    """Whether a move follows a proposal or takes it back."""
+
+    MOVE = "move"
+    UNDO = "undo"
+
+
+# Of an intent that ended without an octet sent; it counts against no cap.
+NOTHING_SENT: Final = "nothing_sent"
+
+# Conclusions of a move after which the message lies in the target under a known UID.
+_MOVED: Final = ("moved", "found_in_target")
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A row of `moves` as it is committed: one message, by UID and digest, from one mailbox to another."""
+
+    proposal: str
+    kind: MoveKind
+    credential: str
+    source_mailbox: str
+    source_uidvalidity: int
+    source_uid: int
+    target_mailbox: str
+    target_uidvalidity: int
+    target_uidnext: int
+    octets_sha256: str
+    size: int
+    internaldate: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An intent with its id and what became of it; times are aware UTC."""
+
+    id: int
+    intent: Intent
+    started_at: datetime
+    concluded_at: datetime | None
+    conclusion: str | None
+    new_uid: int | None
+
+    @classmethod
+    def from_row(cls, row: RowMapping) -> Self:
+        """Return the frozen value of a full row."""
+        own = {name: row[name] for name in ("id", "started_at", "concluded_at", "conclusion", "new_uid")}
+        rest = {name: value for name, value in row.items() if name not in own}
+        return cls(intent=Intent(**{**rest, "kind": MoveKind(row["kind"])}), **own)
+
+
+def begin(writing: Writing, intent: Intent) -> int:
+    """Write an intent and its event, and return its id. The mailbox names stay out of the chain."""
+    values = {name: getattr(intent, name) for name in Intent.__slots__}
+    done = writing.connection.execute(insert(schema.moves).values(started_at=writing.now, **values))
+    assert done.inserted_primary_key is not None, "SQLite numbers the rows"
+    move_id = int(done.inserted_primary_key[0])
+    writing.append(
+        "move:intended",
+        intent.proposal,
+        EXECUTOR,
+        {
+            "move": move_id,
+            "kind": intent.kind.value,
+            "source": {"uidvalidity": intent.source_uidvalidity, "uid": intent.source_uid},
+            "target": {"uidvalidity": intent.target_uidvalidity, "uidnext": intent.target_uidnext},
+            "sha256": intent.octets_sha256,
+        },
+    )
+    return move_id
+
+
+def conclude(writing: Writing, move_id: int, conclusion: str, new_uid: int | None = None) -> None:
+    """Write what became of an intent; the proposal's own event, in the same transaction, puts it in the chain."""
+    done = writing.connection.execute(
+        update(schema.moves)
+        .where(schema.moves.c.id == move_id, schema.moves.c.concluded_at.is_(None))
+        .values(concluded_at=writing.now, conclusion=conclusion, new_uid=new_uid)
+    )
+    assert done.rowcount == 1, "an intent is concluded once"
+
+
+def under_way(connection: Connection, proposal_id: str) -> Move | None:
+    """Return the intent of a proposal that is not concluded, or None."""
+    row = (
+        connection.execute(
+            select(schema.moves).where(schema.moves.c.proposal == proposal_id, schema.moves.c.concluded_at.is_(None))
+        )
+        .mappings()
+        .first()
+    )
+    return None if row is None else Move.from_row(row)
+
+
+def last_moved(connection: Connection, proposal_id: str) -> Move | None:
+    """Return the move by which a proposal's message came to lie where it lies, or None where nobody knows its UID."""
+    row = (
+        connection.execute(
+            select(schema.moves)
+            .where(schema.moves.c.proposal == proposal_id, schema.moves.c.kind == MoveKind.MOVE.value)
+            .order_by(schema.moves.c.id.desc())
+            .limit(1)
+        )
+        .mappings()
+        .first()
+    )
+    move = None if row is None else Move.from_row(row)
+    return move if move is not None and move.conclusion in _MOVED and move.new_uid is not None else None
+
+
+def begun_since(connection: Connection, queue: str, since: datetime) -> int:
+    """Count the moves (no undos) of a queue that began at or after a moment and of which an octet may have left."""
+    moves, proposals = schema.moves, schema.proposals
+    count = connection.execute(
+        select(func.count())
+        .select_from(moves.join(proposals, moves.c.proposal == proposals.c.id))
+        .where(
+            proposals.c.queue == queue,
+            moves.c.kind == MoveKind.MOVE.value,
+            moves.c.started_at >= since,
+            moves.c.conclusion.is_(None) | (moves.c.conclusion != NOTHING_SENT),
+        )
+    ).scalar_one()
+    return int(count)
+
+
+def conclude_settled(writing: Writing, states_in_flight: frozenset[State]) -> None:
+    """Conclude the intents of proposals that a person settled: nobody reconciles them any more."""
+    settled = (
+        select(schema.moves.c.id)
+        .join(schema.proposals, schema.moves.c.proposal == schema.proposals.c.id)
+        .where(
+            schema.moves.c.concluded_at.is_(None),
+            schema.proposals.c.state.not_in([state.value for state in states_in_flight]),
+        )
+    )
+    for move_id in writing.connection.execute(settled).scalars().all():
+        conclude(writing, move_id, "settled_by_person")

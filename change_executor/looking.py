@@ -1,0 +1,241 @@
+"""Looking at mailboxes and messages, and changing nothing: EXAMINE, STATUS, UID FETCH with BODY.PEEK.
+
+A message is known by the SHA-256 of its octets alone: never by its Message-ID or another text that its sender chose.
+"""
+
+import hashlib
+import imaplib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, ProtocolError
+
+from change_executor.errors import MailboxRefused
+from shared.identity import MAX_MESSAGE_OCTETS
+from shared.imap_login import GuardedClient, ImapFailure, protocol_failure
+
+# Fetching 80 MiB whole took a process to 102 MiB; by pieces of 1 MiB to 24, with the same digest.
+PIECE_OCTETS: Final = 1024 * 1024
+
+# What a person is shown is made of the first 8 MiB; the digest covers every octet.
+SPOOL_OCTETS: Final = 8 * 1024 * 1024
+
+# \Recent belongs to a session, not to a message (RFC 3501 §2.3.2).
+_RECENT: Final = "\\recent"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedMailbox:
+    """What SELECT or EXAMINE said; `uidnext` is None where the server did not say."""
+
+    uidvalidity: int
+    uidnext: int | None
+    read_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MailboxStatus:
+    """STATUS of a mailbox; `mailbox_id` is RFC 8474's where the server has it."""
+
+    uidvalidity: int
+    uidnext: int
+    messages: int
+    mailbox_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMessage:
+    """One message as it lies in a mailbox.
+
+    `sha256` in lower-case hexadecimal over all `size` octets, `internaldate` as RFC 3339 with its offset, `flags` in
+    lower case without the session's own (Recent), `spool` the first octets where they were asked for.
+    """
+
+    uid: int
+    sha256: str
+    size: int
+    internaldate: str
+    flags: frozenset[str]
+    spool: bytes
+
+
+class Looking:
+    """A signed-in connection to look through; one thread uses it. Any exception but `MailboxRefused` ends its use.
+
+    Raises `ImapFailure` where the connection breaks or the server answers what it may not.
+    """
+
+    def __init__(self, client: GuardedClient, login_id: str) -> None:
+        self._client = client
+        self._where = f"the login `{login_id}`"
+        client.normalise_times = False
+
+    def examine(self, mailbox: str) -> OpenedMailbox:
+        """Open a mailbox read-only, or raise `MailboxRefused`."""
+        return self._open(mailbox, readonly=True)
+
+    def status(self, mailbox: str) -> MailboxStatus:
+        """Ask about a mailbox without opening it, or raise `MailboxRefused`."""
+        items = ["MESSAGES", "UIDNEXT", "UIDVALIDITY"]
+        if self.has_capability("OBJECTID"):
+            items.append("MAILBOXID")
+        with self._named(mailbox), self._answering():
+            answer = self._client.folder_status(mailbox, items)
+            identifier = answer.get(b"MAILBOXID")
+            return MailboxStatus(
+                uidvalidity=int(answer[b"UIDVALIDITY"]),
+                uidnext=int(answer[b"UIDNEXT"]),
+                messages=int(answer[b"MESSAGES"]),
+                mailbox_id=None if not identifier else _text(identifier[0]),
+            )
+
+    def fetch(self, uid: int, *, spool: bool = False) -> SeenMessage | None:
+        """Read one message of the open mailbox whole, or return None where it is not there.
+
+        A message over `MAX_MESSAGE_OCTETS` is read no further than that; its digest then belongs to no Email id.
+        """
+        digest, size, head = hashlib.sha256(), 0, bytearray()
+        facts: dict[bytes, Any] = {}
+        while size <= MAX_MESSAGE_OCTETS:
+            item = f"BODY.PEEK[]<{size}.{PIECE_OCTETS}>"
+            items = [item] if size else ["FLAGS", "INTERNALDATE", "RFC822.SIZE", item]
+            answer = self._fetch_items(uid, items)
+            piece = answer.get(f"BODY[]<{size}>".encode())
+            if piece is None and not size:
+                return None
+            # RFC 9051 §6.4.5: past the end the server sends an empty string; some send NIL.
+            piece = b"" if piece is None else piece
+            if not isinstance(piece, bytes) or len(piece) > PIECE_OCTETS:
+                raise self._broken("a body that was not asked for")
+            facts = facts or answer
+            digest.update(piece)
+            size += len(piece)
+            if spool:
+                head += piece[: SPOOL_OCTETS - len(head)]
+            if len(piece) < PIECE_OCTETS:
+                break
+        if size < PIECE_OCTETS or self._fetch_items(uid, ["UID"]):
+            return self._seen(uid, digest.hexdigest(), size, facts, bytes(head))
+        # It vanished while its pieces were fetched, so the digest is of no message.
+        return None
+
+    def flags(self, uid: int) -> frozenset[str] | None:
+        """Return the flags of one message of the open mailbox, or None where it is not there."""
+        answer = self._fetch_items(uid, ["FLAGS"])
+        with self._answering():
+            return _flags(answer) if answer else None
+
+    def has(self, uid: int) -> bool:
+        """Whether the open mailbox has this UID now."""
+        return bool(self._fetch_items(uid, ["UID"]))
+
+    def uids_from(self, uid: int) -> list[int]:
+        """Return the UIDs of the open mailbox from this one on, ascending."""
+        with self._answering():
+            found = self._client.search(["UID", f"{uid}:*"])
+            # RFC 9051 §9 (seq-range): `n:*` always names the last message, even below n.
+            return sorted(int(each) for each in found if int(each) >= uid)
+
+    def first_messages(self, count: int) -> list[tuple[int, int, str]]:
+        """Return (UID, RFC822.SIZE, INTERNALDATE) of the first messages of the open mailbox."""
+        found: list[tuple[int, int, str]] = []
+        for uid in self.uids_from(1)[:count]:
+            answer = self._fetch_items(uid, ["RFC822.SIZE", "INTERNALDATE"])
+            with self._answering():
+                if answer:
+                    found.append((uid, int(answer[b"RFC822.SIZE"]), _internaldate(answer)))
+        return found
+
+    def special_uses(self) -> dict[str, frozenset[str]]:
+        """Return the LIST attributes in lower case by mailbox name, for every mailbox that LIST shows."""
+        with self._answering():
+            listed = self._client.list_folders()
+            return {name: frozenset(_text(flag).lower() for flag in flags) for flags, _, name in listed}
+
+    def rights(self, mailbox: str) -> frozenset[str] | None:
+        """Return the RFC 4314 rights that the server claims for this login, or None where it does not say."""
+        if not self.has_capability("ACL"):
+            return None
+        with self._answering():
+            wire = self._client._normalise_folder(mailbox)  # noqa: SLF001 - imapclient has no MYRIGHTS
+            status, answer = self._client._imap.myrights(wire)  # noqa: SLF001 - as above
+            if status != "OK" or not answer or not isinstance(answer[0], bytes):
+                return None
+            return frozenset(answer[0].decode("ascii", "replace").rsplit(" ", 1)[-1])
+
+    def has_capability(self, name: str) -> bool:
+        """Whether the server offers this capability to this login."""
+        with self._answering():
+            return bool(self._client.has_capability(name))
+
+    def _open(self, mailbox: str, *, readonly: bool) -> OpenedMailbox:
+        with self._named(mailbox), self._answering():
+            answer = self._select_answer(mailbox, readonly=readonly)
+            uidnext = answer.get(b"UIDNEXT")
+            return OpenedMailbox(
+                uidvalidity=int(answer[b"UIDVALIDITY"]),
+                uidnext=None if uidnext is None else int(uidnext),
+                read_only=b"READ-ONLY" in answer,
+            )
+
+    def _select_answer(self, mailbox: str, *, readonly: bool) -> dict[bytes, Any]:
+        connection = self._client._imap  # noqa: SLF001 - imapclient makes an error of READ-ONLY and loses the answer
+        try:
+            answer: dict[bytes, Any] = self._client.select_folder(mailbox, readonly=readonly)
+        except imaplib.IMAP4.readonly:
+            answer = self._client._process_select_response(connection.untagged_responses)  # noqa: SLF001 - as above
+            # What is open read-only may still be looked at.
+            connection.is_readonly = True
+        return answer
+
+    def _fetch_items(self, uid: int, items: list[str]) -> dict[bytes, Any]:
+        with self._answering():
+            answer: dict[bytes, Any] = self._client.fetch([uid], items).get(uid, {})
+            return answer
+
+    def _seen(self, uid: int, sha256: str, size: int, facts: dict[bytes, Any], spool: bytes) -> SeenMessage:
+        with self._answering():
+            return SeenMessage(uid, sha256, size, _internaldate(facts), _flags(facts), spool)
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        try:
+            yield
+        except (IMAPClientError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+            # Whatever a server's answer does to the library ends here; which answer it was, its log tells.
+            raise protocol_failure(self._where, error) from error
+
+    @contextmanager
+    def _named(self, mailbox: str) -> Iterator[None]:
+        try:
+            yield
+        except ImapFailure as failure:
+            if _is_refusal(failure.__cause__):
+                raise MailboxRefused(mailbox) from failure
+            raise
+
+    def _broken(self, what: str) -> ImapFailure:
+        return protocol_failure(self._where, IMAPClientError(what))
+
+
+def _is_refusal(error: BaseException | None) -> bool:
+    # NO is an answer; BYE, EOF and nonsense are abort or ProtocolError, which to imaplib are kinds of error too.
+    return isinstance(error, IMAPClientError) and not isinstance(error, (IMAPClientAbortError, ProtocolError))
+
+
+def _internaldate(answer: dict[bytes, Any]) -> str:
+    date = answer[b"INTERNALDATE"]
+    if not isinstance(date, datetime) or date.tzinfo is None:
+        raise ValueError("INTERNALDATE is not a date with a zone")
+    return date.isoformat()
+
+
+def _flags(answer: dict[bytes, Any]) -> frozenset[str]:
+    return frozenset(_text(flag).lower() for flag in answer[b"FLAGS"]) - {_RECENT}
+
+
+def _text(untrusted: bytes | str | int) -> str:
+    return untrusted.decode("utf-8", "replace") if isinstance(untrusted, bytes) else str(untrusted)

@@ -1,0 +1,53 @@
+"""How a proposal ended, why its last step did not succeed, and why it waits: closed codes, each with one meaning."""
+
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """`outcome_code` of a proposal."""
+
+    MOVED = "moved"
+    # the server kept the message and dropped some of its flags or keywords
+    MOVED_FLAGS_LOST = "moved_flags_lost"
+    MOVED_BACK = "moved_back"
+    MOVED_BACK_FLAGS_LOST = "moved_back_flags_lost"
+    # a fresh reader does not know the message, or no copy of it lies in incoming
+    MESSAGE_NOT_FOUND = "message_not_found"
+    # the reviewed copy is gone from where it lay: moved or deleted by somebody else
+    MESSAGE_GONE = "message_gone"
+    MESSAGE_CHANGED = "message_changed"
+    # another UIDVALIDITY: the mailbox is not the one that was looked at
+    MAILBOX_CHANGED = "mailbox_changed"
+    SERVER_REFUSED = "server_refused"
+    # the queue does not allow it, or the server refused it
+    UNDO_NOT_PERMITTED = "undo_not_permitted"
+    # a person settled the move, so that nobody knows the UID that the message got
+    UNDO_PLACE_UNKNOWN = "undo_place_unknown"
+    # the approval was given under other rules; a person decides again
+    POLICY_CHANGED = "policy_changed"
+    NOT_DECIDED_IN_TIME = "not_decided_in_time"
+    SETTLED_BY_PERSON = "settled_by_person"
+
+
+class Waiting(StrEnum):
+    """`waiting_code` of a proposal."""
+
+    STOPPED = "stopped"
+    MOVES_PER_HOUR = "moves_per_hour"
+    MAIL_SERVER_UNREACHABLE = "mail_server_unreachable"
+    LOGIN_REFUSED = "login_refused"
+    MAILBOX_REFUSED = "mailbox_refused"
+    QUEUE_NOT_CONFIGURED = "queue_not_configured"
+    READER_UNREACHABLE = "reader_unreachable"
+    # the reader does not know the message and says that it has not looked everywhere lately
+    NOT_FOUND_YET = "not_found_yet"
+    # after a doubt: found only where it lay; a command that was sent may still run late
+    QUIET_TIME = "quiet_time"
+    # after a doubt: what looking cannot settle a person settles
+    SETTLE = "settle"
+    # the moved message was found in another destination too: somebody else moved it at the same moment
+    MOVED_TWICE = "moved_twice"
+    # after a doubt: another UIDVALIDITY, so that looking tells nothing
+    MAILBOX_CHANGED = "mailbox_changed"
+    # after a doubt: more new messages than are looked through
+    TOO_MANY_TO_LOOK_AT = "too_many_to_look_at"
