@@ -7,6 +7,7 @@ UIDVALIDITYs, and UIDs begin at 101. What a client meets here:
   No CONDSTORE, ENABLE, NAMESPACE, ESEARCH, SPECIAL-USE, LIST-STATUS or ACL; a command or a STATUS item (HIGHESTMODSEQ)
   that it does not know is BAD, and the fifth BAD in a row ends the connection.
 - UID SEARCH RETURN (ALL) is answered with a plain `* SEARCH`. ID is answered NIL.
+  A bare number in UID SEARCH is taken for a UID (RFC 9051 §6.4.9 wants a message number): say `UID n`.
 - FETCH puts UID last when it was not asked for by name. BODY[]<n> past the end is an empty string, not NIL.
 - MOVE answers COPYUID in an untagged OK (RFC 6851 §4.3); a MOVE of UIDs that are gone is OK without COPYUID.
 - CLOSE passes for every login, which the library refuses under EXAMINE.
@@ -212,7 +213,7 @@ async def _fill(mailbox_set: MailboxSet, sample: Iterable[DemoMessage]) -> None:
     for name in MAILBOXES:
         if name != "INBOX":
             await mailbox_set.add_mailbox(name)
-            await mailbox_set.set_subscribed(name, True)
+            await mailbox_set.set_subscribed(name, name != "Trash")
     for message in sample:
         mailbox = await mailbox_set.get_mailbox(message.mailbox)
         flags = frozenset(Flag(flag) for flag in message.flags)

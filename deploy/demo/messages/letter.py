@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from email.header import Header
+from email.headerregistry import Address
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime, parseaddr
@@ -48,7 +49,6 @@ class Letter:
     text: str | None = None
     html: str | None = None
     to: str = SHOP
-    cc: str | None = None
     flags: frozenset[str] = frozenset()
     headers: tuple[tuple[str, str], ...] = ()
     attachments: tuple[Attachment, ...] = ()
@@ -119,10 +119,9 @@ class Letter:
         body_fields = [(name, value) for name, value in message.items()]
         for name, _ in body_fields:
             del message[name]
-        fields: list[tuple[str, str | None]] = [
-            ("From", self.sender),
-            ("To", self.to),
-            ("Cc", self.cc),
+        fields: list[tuple[str, str | Address | None]] = [
+            ("From", _address(self.sender)),
+            ("To", _address(self.to)),
             ("Subject", _SUBJECT_STAND_IN if self._subject_in_charset else self.subject),
             ("Date", format_datetime(self.written(now))),
             ("Message-ID", self.message_id),
@@ -158,6 +157,12 @@ def quoted(letter: Letter, now: datetime) -> str:
     own_words = (letter.text or "").partition("\n\nOn ")[0].rstrip()
     lines = "\n".join(f"> {line}".rstrip() for line in own_words.splitlines())
     return f"\n\nOn {letter.written(now):%a, %d %b %Y at %H:%M}, {name} wrote:\n{lines}\n"
+
+
+def _address(written: str) -> Address:
+    # Quotes a name where its characters need it (RFC 5322 §3.2.5), as in "G. Hartwell".
+    name, address = parseaddr(written)
+    return Address(name, addr_spec=address)
 
 
 def _attach(message: EmailMessage, attachment: Attachment) -> None:
