@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import func, select, text
@@ -17,6 +17,7 @@ from tests.change_executor.journal.clock import MovableClock, new_proposal
 
 if TYPE_CHECKING:
     from sqlalchemy import RowMapping
+    from sqlalchemy.engine import Row
 
 EVERY_PAIR = list(product(State, Event))
 
@@ -43,7 +44,7 @@ def count_events(journal: Journal) -> int:
         return connection.execute(select(func.count()).select_from(schema.events)).scalar_one()
 
 
-def last_event(journal: Journal) -> Any:
+def last_event(journal: Journal) -> Row[*tuple[object, ...]]:
     with journal.reading() as connection:
         return connection.execute(select(schema.events).order_by(schema.events.c.seq.desc()).limit(1)).one()
 
@@ -103,7 +104,7 @@ def test_every_pair_on_the_journal_moves_row_and_chain_together_or_touches_neith
 def test_a_transition_whose_transaction_fails_leaves_neither_row_nor_event(journal: Journal) -> None:
     made = proposal_in(journal, State.PENDING, 1)
     before, events_before = rows(journal), count_events(journal)
-    with pytest.raises(ZeroDivisionError), journal.writing() as writing:
+    with pytest.raises(ZeroDivisionError), journal.writing() as writing:  # noqa: PT012 - the transaction breaks
         writing.advance(made.id, Event.APPROVE, "person:ada")
         raise ZeroDivisionError
     assert (before, events_before) == (rows(journal), count_events(journal))

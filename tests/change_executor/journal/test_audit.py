@@ -1,0 +1,223 @@
+"""What an honest journal cannot hold is found, by ours and by the verifier that the documentation prints."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import rfc8785
+
+from change_executor.audit import MAX_FINDINGS, Fault, Verification, verify
+from change_executor.journal import chain
+from change_executor.lifecycle import Event
+from change_executor.switch import press_stop, release_stop
+from tests.change_executor.journal.clock import MovableClock, new_proposal
+
+if TYPE_CHECKING:
+    from change_executor.journal.journal import Journal
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "journal.md"
+
+
+@pytest.fixture
+def lived(journal: Journal, clock: MovableClock) -> Journal:
+    """A journal with a day's life: four proposals on different ways, the stop button, a name with an accent."""
+    for number in range(1, 5):
+        with journal.writing() as writing:
+            writing.create(new_proposal(number))
+        clock.advance(minutes=3)
+    press_stop(journal, "person:zoë")
+    release_stop(journal, "person:zoë")
+    with journal.writing() as writing:
+        writing.change("P" + "1".zfill(20), "waiting", "executor", waiting_code="x", waiting_since=writing.now)
+    with journal.writing() as writing:
+        writing.advance("P" + "1".zfill(20), Event.APPROVE, "person:ada", decided_by="ada", decided_at=writing.now)
+        writing.advance("P" + "2".zfill(20), Event.REJECT, "person:ada", decided_by="ada")
+        writing.advance("P" + "3".zfill(20), Event.ABSENT, "executor", outcome_code="absent", copies_left=0)
+    return journal
+
+
+def verification(journal: Journal) -> Verification:
+    with journal.reading() as connection:
+        return verify(connection)
+
+
+def faults(journal: Journal) -> set[tuple[Fault, str]]:
+    return {(finding.fault, finding.subject) for finding in verification(journal).findings}
+
+
+def tamper(url: str, *statements: str) -> None:
+    """What somebody with the file in hand can do."""
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
+        connection.execute("DROP TRIGGER events_refuse_update")
+        connection.execute("DROP TRIGGER events_refuse_delete")
+        for statement in statements:
+            connection.execute(statement)
+
+
+def independent(url: str) -> subprocess.CompletedProcess[str]:
+    program = re.search(r"```python\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+    assert program is not None
+    return subprocess.run(
+        [sys.executable, "-I", "-c", program[1], url.removeprefix("sqlite:///")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_an_empty_journal_verifies(journal: Journal, url: str) -> None:
+    assert Verification(0, "0" * 64, ()) == verification(journal)
+    assert (0, f"0 events, head {'0' * 64}\n") == (independent(url).returncode, independent(url).stdout)
+
+
+def test_an_honest_journal_verifies_and_both_verifiers_name_one_head(lived: Journal, url: str) -> None:
+    found = verification(lived)
+    assert (10, ()) == (found.events, found.findings)
+    assert f"10 events, head {found.head}\n" == independent(url).stdout
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("UPDATE events SET actor = 'person:eve' WHERE seq = 5", {(Fault.WRONG_HASH, "event 5")}),
+        ("UPDATE events SET at = at + 1 WHERE seq = 5", {(Fault.WRONG_HASH, "event 5")}),
+        ("UPDATE events SET kind = 'stop:release' WHERE seq = 5", {(Fault.WRONG_HASH, "event 5")}),
+        ("UPDATE events SET subject = 'stap' WHERE seq = 5", {(Fault.WRONG_HASH, "event 5")}),
+        ("UPDATE events SET details = '{\"a\":1}' WHERE seq = 5", {(Fault.WRONG_HASH, "event 5")}),
+        ("UPDATE events SET details = ' {}' WHERE seq = 5", {(Fault.MALFORMED, "event 5")}),
+        ("UPDATE events SET details = 'x' WHERE seq = 5", {(Fault.MALFORMED, "event 5")}),
+        ("UPDATE events SET details = '{\"a\":NaN}' WHERE seq = 5", {(Fault.MALFORMED, "event 5")}),
+        ("UPDATE events SET details = '{\"a\":1e999}' WHERE seq = 5", {(Fault.MALFORMED, "event 5")}),
+        ("UPDATE events SET actor = x'00ff' WHERE seq = 5", {(Fault.MALFORMED, "event 5")}),
+        ("UPDATE events SET at = 'noon' WHERE seq = 5", {(Fault.WRONG_HASH, "event 5")}),
+        ("UPDATE events SET at = x'00' WHERE seq = 5", {(Fault.MALFORMED, "event 5")}),
+        (
+            "UPDATE events SET hash = 'f' WHERE seq = 5",
+            {(Fault.WRONG_HASH, "event 5"), (Fault.BROKEN_LINK, "event 6")},
+        ),
+        (
+            "UPDATE events SET previous = 'f' WHERE seq = 5",
+            {(Fault.WRONG_HASH, "event 5"), (Fault.BROKEN_LINK, "event 5")},
+        ),
+        ("DELETE FROM events WHERE seq = 5", {(Fault.GAP, "event 6"), (Fault.BROKEN_LINK, "event 6")}),
+        (
+            "DELETE FROM events WHERE seq = 1",
+            {
+                (Fault.GAP, "event 2"),
+                (Fault.BROKEN_LINK, "event 2"),
+                (Fault.ROW_UNRECORDED, "P" + "1".zfill(20)),
+                (Fault.WRONG_STEP, "event 7"),
+                (Fault.WRONG_STEP, "event 8"),
+            },
+        ),
+    ],
+)
+def test_an_event_that_was_changed_or_removed_is_found(
+    lived: Journal, url: str, statement: str, expected: set[tuple[Fault, str]]
+) -> None:
+    tamper(url, statement)
+    found = faults(lived)
+    if "seq = 1" in statement:
+        # The proposal's life is then told from its middle.
+        assert {(Fault.GAP, "event 2"), (Fault.BROKEN_LINK, "event 2"), (Fault.WRONG_STEP, "event 7")} <= found
+    else:
+        assert expected == found
+    assert independent(url).returncode == 1
+
+
+def test_the_last_event_removed_leaves_a_row_without_its_event(lived: Journal, url: str) -> None:
+    tamper(url, "DELETE FROM events WHERE seq = 10")
+    assert {(Fault.ROW_DIFFERS, "P" + "3".zfill(20))} == faults(lived)
+
+
+def test_events_that_changed_places_are_found(lived: Journal, url: str) -> None:
+    tamper(
+        url,
+        "UPDATE events SET seq = 99 WHERE seq = 2",
+        "UPDATE events SET seq = 2 WHERE seq = 3",
+        "UPDATE events SET seq = 3 WHERE seq = 99",
+    )
+    found = {fault for fault, _ in faults(lived)}
+    assert {Fault.BROKEN_LINK, Fault.WRONG_HASH} <= found
+    assert independent(url).returncode == 1
+
+
+def test_an_inserted_event_is_found_even_when_its_own_hash_is_right(lived: Journal, url: str) -> None:
+    details: dict[str, Any] = {"from": "pending", "to": "approved", "version": 2, "set": {}}
+    forged = chain.event_hash(
+        seq=11, at=1, kind="proposal:approve", subject="P" + "4".zfill(20), actor="person:eve", details=details,
+        previous="0" * 64,
+    )  # fmt: skip
+    tamper(
+        url,
+        f"INSERT INTO events VALUES (11, 1, 'proposal:approve', 'P{4:020d}', 'person:eve', "
+        f"'{rfc8785.dumps(details).decode()}', '{'0' * 64}', '{forged}')",
+    )
+    assert {(Fault.BROKEN_LINK, "event 11"), (Fault.ROW_DIFFERS, f"P{4:020d}")} == faults(lived)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "state = 'approved'",
+        "version = 9",
+        "to_role = 'escalate'",
+        "email_id = 'Mx'",
+        "agent = 'eve'",
+        "decided_by = 'ada'",
+        "expires_at = expires_at + 1",
+        "shown = 'f'",
+    ],
+)
+def test_a_proposal_that_is_not_as_its_events_left_it_is_found(lived: Journal, url: str, change: str) -> None:
+    tamper(url, f"UPDATE proposals SET {change} WHERE id = 'P{4:020d}'")
+    assert {(Fault.ROW_DIFFERS, f"P{4:020d}")} == faults(lived)
+
+
+def test_a_proposal_removed_or_slipped_in_is_found(lived: Journal, url: str) -> None:
+    tamper(
+        url,
+        f"UPDATE proposals SET id = 'P{7:020d}' WHERE id = 'P{4:020d}'",
+    )
+    assert {(Fault.ROW_MISSING, f"P{4:020d}"), (Fault.ROW_UNRECORDED, f"P{7:020d}")} == faults(lived)
+
+
+def test_a_chain_forged_from_a_point_on_shows_another_head(lived: Journal, url: str) -> None:
+    """The chain alone cannot tell a whole rewriting; the heads that were published do."""
+    before = verification(lived).head
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
+        connection.execute("DROP TRIGGER events_refuse_update")
+        rows = connection.execute("SELECT seq, at, kind, subject, actor, details FROM events ORDER BY seq").fetchall()
+        previous = "0" * 64
+        for seq, at, kind, subject, actor, details in rows:
+            shifted = at + 1 if seq == 5 else at
+            text = (
+                b'{"actor":' + rfc8785.dumps(actor) + b',"at":' + str(shifted).encode() + b',"details":'
+                + details.encode() + b',"kind":' + rfc8785.dumps(kind) + b',"previous":' + rfc8785.dumps(previous)
+                + b',"seq":' + str(seq).encode() + b',"subject":' + rfc8785.dumps(subject) + b"}"
+            )  # fmt: skip
+            digest = hashlib.sha256(text).hexdigest()
+            connection.execute(
+                "UPDATE events SET at = ?, previous = ?, hash = ? WHERE seq = ?", (shifted, previous, digest, seq)
+            )
+            previous = digest
+    assert set() == faults(lived)
+    assert before != verification(lived).head
+
+
+def test_findings_are_bounded(journal: Journal, url: str) -> None:
+    with journal.writing() as writing:
+        for _ in range(150):
+            writing.append("test:event", "x", "operator")
+    tamper(url, "UPDATE events SET actor = 'eve'")
+    assert MAX_FINDINGS == len(verification(journal).findings)
+    assert verification(journal).events == 150
