@@ -223,9 +223,12 @@ class Dovecot:
         if os.geteuid() == 0:
             for path in (at.base, *at.base.rglob("*")):
                 os.chown(path, *self._account)
-        # A client under another user must reach the certificate authority, and nothing else here.
+        # A client under another user must reach the authority's certificate; no password, log or mail.
         at.base.chmod(0o711)
-        at.users.chmod(0o600)
+        for folder in at.base.iterdir():
+            folder.chmod(0o700 if folder.is_dir() else 0o600)
+        at.tls.chmod(0o711)
+        self.ca_file.chmod(0o644)
 
     def version(self) -> tuple[int, ...]:
         """The version of the installed server, as numbers."""

@@ -234,3 +234,10 @@ def test_a_machine_without_dovecot_is_told_what_to_install(monkeypatch: pytest.M
     monkeypatch.setattr("tests.servers.dovecot.shutil.which", lambda *_, **__: None)
     with pytest.raises(DovecotUnusableError, match="apt-get install -y dovecot-imapd"):
         Dovecot()
+
+
+def test_no_other_user_reads_the_passwords_the_logs_or_the_mail(dovecot: Dovecot) -> None:
+    at = dovecot.layout
+    secret = (at.users, at.rawlog("reader").parent, at.mail, at.tls / "server.key")
+    assert [0, 0, 0, 0] == [path.stat().st_mode & 0o077 for path in secret]
+    assert dovecot.ca_file.stat().st_mode & 0o004
