@@ -5,18 +5,11 @@ All values are IMAP's. The crossing to JMAP's vocabulary happens in the store.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
+from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState
 
-@dataclass(frozen=True, slots=True)
-class ListedMailbox:
-    """A mailbox as LIST shows it: decoded name, hierarchy delimiter, attributes (`\\Noselect`, `\\Sent`, ...)."""
-
-    name: str
-    delimiter: str | None
-    attributes: frozenset[str]
-    subscribed: bool
+__all__ = ["FetchedMessage", "KnownMailbox", "ListedMailbox", "MessageState", "Mirror", "SetAside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +25,6 @@ class KnownMailbox:
     uidvalidity: int | None
     uidnext: int
     highestmodseq: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class MessageState:
-    """The flags (as the server spells them, `\\Recent` left out) and MODSEQ of one message."""
-
-    flags: frozenset[str]
-    modseq: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class FetchedMessage:
-    """One message as fetched. `octets` is None above `shared.identity.MAX_MESSAGE_OCTETS`; then only `header` is there."""
-
-    uid: int
-    state: MessageState
-    internaldate: datetime
-    size: int
-    octets: bytes | None
-    header: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,28 @@
+"""What can go wrong in the reader, by whose fault.
+
+- the caller: `shared.problem.Problem`, made by jmap and the private socket (a status, a code, a fix)
+- the operator: `shared.settings.ConfigurationError`, exit status 2 at start
+- the mail server or the network: `shared.imap_login.ImapFailure`, the connection is finished and tried again later;
+  `Refused`, one command was answered NO or BAD and the connection lives
+- us: an assertion
+"""
+
+import re
+from typing import Final
+
+_RESPONSE_CODE: Final = re.compile(r"\[([A-Z-]{1,40})[ \]]")
+
+
+class Refused(Exception):  # noqa: N818 - names what the server did
+    """The server answered NO or BAD to one command; the connection is as it was.
+
+    `verb` is the command, `answer` is `NO` or `BAD`, `code` the response code (RFC 5530) or the empty string, `text`
+    the server's words in printable ASCII.
+    """
+
+    def __init__(self, verb: str, answer: str, untrusted_text: str) -> None:
+        text = "".join(character if " " <= character <= "~" else "?" for character in untrusted_text)[:200]
+        found = _RESPONSE_CODE.match(text)
+        super().__init__(f"{verb}: {answer} {text}")
+        self.verb, self.answer, self.text = verb, answer, text
+        self.code = found[1] if found else ""
