@@ -1,6 +1,13 @@
-"""What a queue allows; pure: settings, numbers and a clock in, a judgement out."""
+"""What a queue allows; pure: settings, numbers and a clock in, a judgement out.
+
+Every proposal goes to a person: nothing here approves. What is counted is counted by the caller, in the transaction
+that acts on the judgement.
+"""
 
 import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 import rfc8785
@@ -9,6 +16,90 @@ from change_executor.config import ExecutorSettings, Queue
 
 # Shown beside decisions and compared at apply: 64 bits of a digest tell any two policies apart.
 _VERSION_CHARACTERS: Final = 16
+
+# The only place that a message may be moved from; going back is an undo, which only a person can ask for.
+FROM_ROLE: Final = "incoming"
+
+# `max_moves_per_hour` counts the moves that were begun since this long ago.
+MOVES_WINDOW: Final = timedelta(hours=1)
+
+
+class ProposingRuling(StrEnum):
+    """Whether a proposal may be made; all but `ALLOWED` are refusals, and the words are their codes."""
+
+    ALLOWED = "allowed"
+    STOPPED = "stopped"
+    UNKNOWN_QUEUE = "unknown_queue"
+    UNKNOWN_ROLE = "unknown_role"
+    TOO_MANY_PENDING = "too_many_pending"
+
+
+class MovingRuling(StrEnum):
+    """Whether an approved proposal may be moved now: `STOPPED` and `TOO_MANY_MOVES` wait, the others end it."""
+
+    ALLOWED = "allowed"
+    STOPPED = "stopped"
+    EXPIRED = "expired"
+    POLICY_CHANGED = "policy_changed"
+    TOO_MANY_MOVES = "too_many_moves"
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What bears on a move beside the settings; times aware UTC, `policy_version` of the decision."""
+
+    to_role: str
+    expires_at: datetime
+    policy_version: str | None
+
+
+def judge_proposing(
+    queue: Queue | None, *, token_queue: str, from_role: str, to_role: str, pending_of_agent: int, stopped: bool
+) -> ProposingRuling:
+    """Judge a proposal before it is recorded.
+
+    `queue` is the one asked for, None where it is not configured; a queue that the token does not open is answered
+    like one that does not exist. `pending_of_agent` counts the agent's pending proposals in the queue.
+    """
+    if queue is None or queue.id != token_queue:
+        return ProposingRuling.UNKNOWN_QUEUE
+    if from_role != FROM_ROLE or to_role not in queue.to:
+        return ProposingRuling.UNKNOWN_ROLE
+    if stopped:
+        return ProposingRuling.STOPPED
+    if pending_of_agent >= queue.max_pending_per_agent:
+        return ProposingRuling.TOO_MANY_PENDING
+    return ProposingRuling.ALLOWED
+
+
+def judge_moving(
+    queue: Queue | None,
+    approval: Approval,
+    *,
+    policy_now: str,
+    now: datetime,
+    moves_in_last_hour: int,
+    stopped: bool,
+) -> MovingRuling:
+    """Judge an approved proposal just before its move; expiry and a changed policy are told even while stopped.
+
+    `queue` is None where it is no longer configured; `moves_in_last_hour` counts the moves of the queue that were
+    begun within `MOVES_WINDOW`.
+    """
+    if now >= approval.expires_at:
+        return MovingRuling.EXPIRED
+    if queue is None or approval.policy_version != policy_now or approval.to_role not in queue.to:
+        return MovingRuling.POLICY_CHANGED
+    if stopped:
+        return MovingRuling.STOPPED
+    if moves_in_last_hour >= queue.max_moves_per_hour:
+        return MovingRuling.TOO_MANY_MOVES
+    return MovingRuling.ALLOWED
+
+
+def expires_at(queue: Queue, now: datetime) -> datetime:
+    """Return when a proposal made now expires."""
+    return now + timedelta(days=queue.expiry_days)
 
 
 def policy_version(settings: ExecutorSettings, queue: Queue) -> str:

@@ -1,0 +1,132 @@
+"""What a queue allows, rule by rule."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from change_executor.config import ExecutorSettings, Queue
+from change_executor.policy import (
+    Approval,
+    MovingRuling,
+    ProposingRuling,
+    expires_at,
+    judge_moving,
+    judge_proposing,
+    policy_version,
+)
+
+NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+
+
+def settings(queue: dict[str, Any] | None = None, login: dict[str, Any] | None = None) -> ExecutorSettings:
+    return ExecutorSettings.model_validate(
+        {
+            "review": {"allow_uids": [1000]},
+            "journal": {"url": "sqlite:////nowhere/journal.db"},
+            "credentials": [{"id": "move", "host": "localhost", "user": "u", "secret_file": "/s"} | (login or {})],
+            "queues": [
+                {
+                    "id": "support",
+                    "credential": "move",
+                    "account": "a",
+                    "incoming": "INBOX",
+                    "to": {"processed": {"mailbox": "Done"}, "escalate": {"mailbox": "Boss"}},
+                    "max_pending_per_agent": 3,
+                    "max_moves_per_hour": 2,
+                }
+                | (queue or {})
+            ],
+        }
+    )
+
+
+QUEUE = settings().queues[0]
+
+
+def proposing(queue: Queue | None = QUEUE, **change: Any) -> ProposingRuling:
+    asked: dict[str, Any] = {
+        "token_queue": "support",
+        "from_role": "incoming",
+        "to_role": "processed",
+        "pending_of_agent": 0,
+        "stopped": False,
+    }
+    return judge_proposing(queue, **(asked | change))
+
+
+def moving(queue: Queue | None = QUEUE, approval: dict[str, Any] | None = None, **change: Any) -> MovingRuling:
+    approved: dict[str, Any] = {"to_role": "processed", "expires_at": NOW + timedelta(days=1), "policy_version": "v"}
+    state: dict[str, Any] = {"policy_now": "v", "now": NOW, "moves_in_last_hour": 0, "stopped": False}
+    return judge_moving(queue, Approval(**(approved | (approval or {}))), **(state | change))
+
+
+@pytest.mark.parametrize(
+    ("expected", "ruling"),
+    [
+        (ProposingRuling.ALLOWED, proposing()),
+        (ProposingRuling.ALLOWED, proposing(pending_of_agent=2)),
+        (ProposingRuling.TOO_MANY_PENDING, proposing(pending_of_agent=3)),
+        (ProposingRuling.STOPPED, proposing(stopped=True)),
+        (ProposingRuling.UNKNOWN_QUEUE, proposing(None)),
+        (ProposingRuling.UNKNOWN_QUEUE, proposing(token_queue="billing")),
+        (ProposingRuling.UNKNOWN_QUEUE, proposing(token_queue="billing", to_role="nowhere", stopped=True)),
+        (ProposingRuling.UNKNOWN_ROLE, proposing(to_role="nowhere")),
+        (ProposingRuling.UNKNOWN_ROLE, proposing(to_role="incoming")),
+        (ProposingRuling.UNKNOWN_ROLE, proposing(from_role="processed", to_role="escalate")),
+    ],
+)
+def test_a_proposal_is_judged_by_the_first_rule_that_it_breaks(
+    expected: ProposingRuling, ruling: ProposingRuling
+) -> None:
+    assert expected is ruling
+
+
+@pytest.mark.parametrize(
+    ("expected", "ruling"),
+    [
+        (MovingRuling.ALLOWED, moving()),
+        (MovingRuling.ALLOWED, moving(moves_in_last_hour=1)),
+        (MovingRuling.TOO_MANY_MOVES, moving(moves_in_last_hour=2)),
+        (MovingRuling.STOPPED, moving(stopped=True)),
+        (MovingRuling.EXPIRED, moving(now=NOW + timedelta(days=1))),
+        (MovingRuling.EXPIRED, moving(now=NOW + timedelta(days=1), stopped=True)),
+        (MovingRuling.ALLOWED, moving(now=NOW + timedelta(days=1, microseconds=-1))),
+        (MovingRuling.POLICY_CHANGED, moving(policy_now="w")),
+        (MovingRuling.POLICY_CHANGED, moving(approval={"policy_version": None})),
+        (MovingRuling.POLICY_CHANGED, moving(None)),
+        (MovingRuling.POLICY_CHANGED, moving(approval={"to_role": "gone"})),
+    ],
+)
+def test_a_move_is_judged_again_just_before_it(expected: MovingRuling, ruling: MovingRuling) -> None:
+    assert expected is ruling
+
+
+def test_a_proposal_expires_after_the_days_of_its_queue() -> None:
+    assert NOW + timedelta(days=5) == expires_at(QUEUE, NOW)
+
+
+@pytest.mark.parametrize(
+    ("queue", "login"),
+    [
+        ({"incoming": "Other"}, None),
+        ({"to": {"processed": {"mailbox": "Elsewhere"}, "escalate": {"mailbox": "Boss"}}}, None),
+        ({"max_moves_per_hour": 3}, None),
+        ({"undo": False}, None),
+        (None, {"host": "127.0.0.1"}),
+        (None, {"user": "another"}),
+        (None, {"port": 143}),
+    ],
+)
+def test_the_version_changes_with_everything_that_an_approval_relied_on(
+    queue: dict[str, Any] | None, login: dict[str, Any] | None
+) -> None:
+    before, after = settings(), settings(queue, login)
+    assert policy_version(before, before.queues[0]) != policy_version(after, after.queues[0])
+
+
+def test_the_version_does_not_change_with_the_secret_or_with_time() -> None:
+    before, after = settings(), settings(None, {"secret_file": "/other"})
+    assert policy_version(before, before.queues[0]) == policy_version(after, after.queues[0])
