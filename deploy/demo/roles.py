@@ -41,6 +41,9 @@ EXECUTOR_MOVES: Final = frozenset(
 )
 _EXECUTOR_SELECTS: Final = frozenset(source for source, _ in EXECUTOR_MOVES)
 
+# RFC 6154 §2; shown in a plain LIST, so that a client can tell what is sent mail and what is rubbish.
+SPECIAL_USE: Final = {"Archive": b"Archive", "Sent": b"Sent", "Trash": b"Trash"}
+
 
 class RoleSession(Session):
     """A session of one login; everything that changes a mailbox asks the role first.
@@ -55,6 +58,17 @@ class RoleSession(Session):
     def _owner_only(self) -> None:
         if self.role is not Role.OWNER:
             raise NotAllowedError(f"The login {self.role} may not do this.")
+
+    async def list_mailboxes(
+        self, ref_name: str, filter_: str, subscribed: bool = False, selected: SelectedMailbox | None = None
+    ) -> tuple[Iterable[tuple[str, str | None, Sequence[bytes]]], SelectedMailbox | None]:
+        """List the mailboxes with their special use."""
+        listed, selected = await super().list_mailboxes(ref_name, filter_, subscribed, selected)
+        with_use = [
+            (name, delimiter, [*attributes, *([SPECIAL_USE[name]] if name in SPECIAL_USE else [])])
+            for name, delimiter, attributes in listed
+        ]
+        return with_use, selected
 
     async def select_mailbox(self, name: str, readonly: bool = False) -> tuple[MailboxSnapshot, SelectedMailbox]:
         """Open a mailbox; for the reader every SELECT is an EXAMINE, and so no message stops being recent."""

@@ -4,8 +4,10 @@
 UIDVALIDITYs, and UIDs begin at 101. What a client meets here:
 
 - Capabilities after login: MOVE, UIDPLUS, IDLE, ID, BINARY, OBJECTID, LITERAL+, MULTIAPPEND, and UNSELECT, added here.
-  No CONDSTORE, ENABLE, NAMESPACE, ESEARCH, SPECIAL-USE, LIST-STATUS or ACL; a command or a STATUS item (HIGHESTMODSEQ)
-  that it does not know is BAD, and the fifth BAD in a row ends the connection.
+  No CONDSTORE, ENABLE, NAMESPACE, ESEARCH, LIST-EXTENDED, LIST-STATUS or ACL; a command or an item that it does not
+  know (STATUS HIGHESTMODSEQ, FETCH MODSEQ) is BAD, and the fifth BAD in a row ends the connection.
+- A plain LIST shows the special uses Archive, Sent and Trash (RFC 6154 §2); no capability says so, since the extended
+  LIST is missing.
 - UID SEARCH RETURN (ALL) is answered with a plain `* SEARCH`. ID is answered NIL.
   A bare number in UID SEARCH is taken for a UID (RFC 9051 §6.4.9 wants a message number): say `UID n`.
 - FETCH puts UID last when it was not asked for by name. BODY[]<n> past the end is an empty string, not NIL.

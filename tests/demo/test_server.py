@@ -46,6 +46,15 @@ def test_the_mailboxes_are_listed(reader: IMAPClient) -> None:
     assert set(MAILBOXES) == {name for _, _, name in reader.list_folders()}
 
 
+def test_special_uses_are_shown(reader: IMAPClient) -> None:
+    uses = {name: set(flags) & {rb"\Archive", rb"\Sent", rb"\Trash"} for flags, _, name in reader.list_folders()}
+    assert {name: use for name, use in uses.items() if use} == {
+        "Archive": {rb"\Archive"},
+        "Sent": {rb"\Sent"},
+        "Trash": {rb"\Trash"},
+    }
+
+
 def test_status_and_examine_agree(reader: IMAPClient) -> None:
     status = reader.folder_status("Incoming", ["MESSAGES", "UIDNEXT", "UIDVALIDITY"])
     examined = reader.select_folder("Incoming", readonly=True)
