@@ -1,4 +1,4 @@
-"""Named points between any two steps of the worker, where a test may end the process to see what a restart makes of it."""
+"""Named points between any two steps of the worker, where a test ends the process to see what a restart makes of it."""
 
 from collections.abc import Callable
 from typing import Final

@@ -13,9 +13,11 @@ from typing import Any, Final
 
 from imapclient.exceptions import IMAPClientAbortError, IMAPClientError, ProtocolError
 
+from change_executor.connections import Connections
 from change_executor.errors import MailboxRefused
+from change_executor.imap_verbs import LOOK_TABLE
 from shared.identity import MAX_MESSAGE_OCTETS
-from shared.imap_login import GuardedClient, ImapFailure, protocol_failure
+from shared.imap_login import GuardedClient, ImapFailure, ImapLogin, protocol_failure
 
 # Fetching 80 MiB whole took a process to 102 MiB; by pieces of 1 MiB to 24, with the same digest.
 PIECE_OCTETS: Final = 1024 * 1024
@@ -219,6 +221,19 @@ class Looking:
 
     def _broken(self, what: str) -> ImapFailure:
         return protocol_failure(self._where, IMAPClientError(what))
+
+
+class Looker:
+    """Opens sessions that can look and nothing else."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    @contextmanager
+    def session(self, login: ImapLogin) -> Iterator[Looking]:
+        """Sign in with the table of looking; raises `ImapFailure` or `shared.settings.ConfigurationError`."""
+        with self._connections.opened(login, LOOK_TABLE) as client:
+            yield Looking(client, login.id)
 
 
 def _is_refusal(error: BaseException | None) -> bool:

@@ -21,6 +21,8 @@ class Outcome(StrEnum):
     SERVER_REFUSED = "server_refused"
     # the queue does not allow it, or the server refused it
     UNDO_NOT_PERMITTED = "undo_not_permitted"
+    # after a doubt: the message lies where it lay, and the quiet time is over
+    UNDO_DID_NOT_HAPPEN = "undo_did_not_happen"
     # a person settled the move, so that nobody knows the UID that the message got
     UNDO_PLACE_UNKNOWN = "undo_place_unknown"
     # the approval was given under other rules; a person decides again

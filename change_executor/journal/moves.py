@@ -10,7 +10,7 @@ from sqlalchemy.engine import RowMapping
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Writing
-from shared.proposal import State
+from change_executor.lifecycle import IN_FLIGHT
 
 EXECUTOR: Final = "executor"
 
@@ -24,6 +24,9 @@ class MoveKind(StrEnum):
 
 # Of an intent that ended without an octet sent; it counts against no cap.
 NOTHING_SENT: Final = "nothing_sent"
+
+# Of an intent that looking could not conclude and a person did.
+SETTLED: Final = "settled_by_person"
 
 # Conclusions of a move after which the message lies in the target under a known UID.
 _MOVED: Final = ("moved", "found_in_target")
@@ -141,15 +144,21 @@ def begun_since(connection: Connection, queue: str, since: datetime) -> int:
     return int(count)
 
 
-def conclude_settled(writing: Writing, states_in_flight: frozenset[State]) -> None:
-    """Conclude the intents of proposals that a person settled: nobody reconciles them any more."""
-    settled = (
+def settled(connection: Connection) -> list[int]:
+    """Return the intents that are not concluded and whose proposals are not in flight: a person settled them."""
+    found = connection.execute(
         select(schema.moves.c.id)
         .join(schema.proposals, schema.moves.c.proposal == schema.proposals.c.id)
         .where(
             schema.moves.c.concluded_at.is_(None),
-            schema.proposals.c.state.not_in([state.value for state in states_in_flight]),
+            schema.proposals.c.state.not_in([state.value for state in IN_FLIGHT]),
         )
+        .order_by(schema.moves.c.id)
     )
-    for move_id in writing.connection.execute(settled).scalars().all():
-        conclude(writing, move_id, "settled_by_person")
+    return [int(move_id) for move_id in found.scalars()]
+
+
+def conclude_settled(writing: Writing) -> None:
+    """Conclude the intents of proposals that a person settled: nobody reconciles them any more."""
+    for move_id in settled(writing.connection):
+        conclude(writing, move_id, SETTLED)

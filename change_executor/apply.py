@@ -1,0 +1,277 @@
+"""Applying what a person approved, and undoing it: claim, intent, move, outcome, each committed before the next step.
+
+A proposal is claimed once; an intent is committed before the first octet of a MOVE may leave; and whatever is not
+proven to have happened, or not to have happened, is a doubt that `reconcile` concludes by looking.
+"""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from datetime import timedelta
+from typing import Any, Final, Protocol
+
+from sqlalchemy import Connection, select
+
+from change_executor import checkpoints, errand
+from change_executor.carrying_out import Ending, MoveSession, carry_out
+from change_executor.checkpoints import Checkpoint
+from change_executor.config import ExecutorSettings, Queue
+from change_executor.errand import Errand
+from change_executor.errors import VersionChanged
+from change_executor.journal import moves, schema
+from change_executor.journal.journal import Journal, Proposal, Writing, is_stopped, read_proposal
+from change_executor.journal.moves import EXECUTOR, Intent, MoveKind
+from change_executor.lifecycle import Event
+from change_executor.outcomes import Outcome, Waiting
+from change_executor.policy import policy_version
+from shared.imap_login import ImapFailure, ImapLogin
+from shared.proposal import State
+from shared.settings import ConfigurationError
+
+_HOUR: Final = timedelta(hours=1)
+
+
+class Mover(Protocol):
+    """What opens sessions that can move; `change_executor.mover.Mover` is the one that there is."""
+
+    def session(  # noqa: D102 - see the mover
+        self, login: ImapLogin, mailboxes: Iterable[str]
+    ) -> AbstractContextManager[MoveSession]: ...
+
+
+class Apply:
+    """Carries approved proposals and undos out, one at a time; used by the one worker."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        settings: ExecutorSettings,
+        mover: Mover,
+        checkpoint: Checkpoint = checkpoints.pass_by,
+    ) -> None:
+        self._journal = journal
+        self._settings = settings
+        self._mover = mover
+        self._checkpoint = checkpoint
+
+    def move(self, proposal_id: str) -> None:
+        """Move the message of an approved proposal, or leave the proposal waiting with its reason.
+
+        Raises `JournalUnavailable`; where that happens after the intent, a restart reconciles.
+        """
+        with self._journal.reading() as connection:
+            proposal = read_proposal(connection, proposal_id)
+            if proposal.state is not State.APPROVED:
+                return
+            bar = self._bar(connection, proposal)
+        if isinstance(bar, Waiting) and bar == proposal.waiting_code:
+            return
+        queue = self._settings.queue(proposal.queue)
+        if bar is not None or queue is None:
+            self._claim(proposal_id, only_bar=True)
+            return
+        try:
+            # Signing in comes before the claim: a server that is down costs no step of the proposal.
+            with self._mover.session(self._login(queue), errand.mailboxes_of(queue)) as session:
+                claimed = self._claim(proposal_id)
+                if claimed is not None:
+                    self._run(session, claimed)
+        except (ImapFailure, ConfigurationError) as failure:
+            self._wait(proposal_id, State.APPROVED, waiting_for(failure))
+
+    def undo(self, proposal_id: str) -> None:
+        """Move the message of a proposal that is being undone back, or leave it waiting with its reason.
+
+        Raises `JournalUnavailable`; where that happens after the intent, a restart reconciles.
+        """
+        with self._journal.reading() as connection:
+            proposal = read_proposal(connection, proposal_id)
+            if proposal.state is not State.UNDOING:
+                return
+            stopped = is_stopped(connection)
+            back = errand.to_undo(connection, self._settings, proposal)
+        if stopped:
+            self._wait(proposal_id, State.UNDOING, Waiting.STOPPED)
+            return
+        if isinstance(back, Outcome):
+            self._refuse_undo(proposal, back)
+            return
+        try:
+            with self._mover.session(self._login(back.queue), back.mailboxes()) as session:
+                self._run(session, back)
+        except VersionChanged:
+            return
+        except (ImapFailure, ConfigurationError) as failure:
+            self._wait(proposal_id, State.UNDOING, waiting_for(failure))
+
+    def recover(self) -> None:
+        """Take up what an earlier process left in the middle; call it while no errand of this worker is under way.
+
+        With an intent that is not concluded: a doubt. Claimed without one: nothing was sent. An undo without one is
+        simply done again. Intents of proposals that a person settled are concluded too.
+        """
+        with self._journal.reading() as connection:
+            left = _in_states(connection, State.APPLYING, State.UNDOING)
+            doubts = {proposal.id: moves.under_way(connection, proposal.id) is not None for proposal in left}
+            settled = moves.settled(connection)
+        if settled:
+            with self._journal.writing() as writing:
+                moves.conclude_settled(writing)
+        for proposal in left:
+            happened = Event.DOUBT if doubts[proposal.id] else Event.NOTHING_SENT
+            if proposal.state is State.UNDOING and happened is Event.NOTHING_SENT:
+                continue
+            self._checkpoint(checkpoints.RECOVERY_BEFORE)
+            with self._journal.writing() as writing:
+                writing.advance(proposal.id, happened, EXECUTOR, expected_version=proposal.version)
+            self._checkpoint(checkpoints.RECOVERY_COMMITTED)
+
+    def _login(self, queue: Queue) -> ImapLogin:
+        return self._settings.credential(queue.credential)
+
+    def _bar(self, connection: Connection, proposal: Proposal) -> Event | Waiting | None:
+        now = self._journal.now()
+        queue = self._settings.queue(proposal.queue)
+        if now >= proposal.expires_at:
+            return Event.EXPIRE
+        if queue is None or proposal.policy_version != policy_version(self._settings, queue):
+            return Event.POLICY_CHANGED
+        if is_stopped(connection):
+            return Waiting.STOPPED
+        if moves.begun_since(connection, queue.id, now - _HOUR) >= queue.max_moves_per_hour:
+            return Waiting.MOVES_PER_HOUR
+        return None
+
+    def _claim(self, proposal_id: str, *, only_bar: bool = False) -> Errand | None:
+        self._checkpoint(checkpoints.CLAIM_BEFORE)
+        with self._journal.writing() as writing:
+            proposal = writing.proposal(proposal_id)
+            if proposal.state is not State.APPROVED:
+                return None
+            bar = self._bar(writing.connection, proposal)
+            if isinstance(bar, Waiting):
+                wait(writing, proposal, bar)
+            elif bar is Event.EXPIRE:
+                end(writing, proposal, Event.EXPIRE, Outcome.NOT_DECIDED_IN_TIME)
+            elif bar is Event.POLICY_CHANGED:
+                _ask_again(writing, proposal)
+            if bar is not None or only_bar:
+                return None
+            queue = self._settings.queue(proposal.queue)
+            assert queue is not None, "a missing queue is a bar"
+            claimed = errand.to_move(writing.connection, queue, writing.advance(proposal_id, Event.CLAIM, EXECUTOR))
+            assert claimed is not None, "what was approved had evidence, and the policy is the same"
+        self._checkpoint(checkpoints.CLAIM_COMMITTED)
+        return claimed
+
+    def _run(self, session: MoveSession, task: Errand) -> None:
+        begun: list[int] = []
+
+        def commit(intent: Intent) -> Ending | None:
+            self._checkpoint(checkpoints.INTENT_BEFORE)
+            with self._journal.writing() as writing:
+                # One errand for one proposal: whoever else may run, only one intent is ever under way.
+                if (
+                    writing.proposal(task.proposal.id).version != task.proposal.version
+                    or moves.under_way(writing.connection, task.proposal.id) is not None
+                ):
+                    raise VersionChanged(task.proposal.id)
+                if writing.stopped():
+                    return Ending(Event.NOTHING_SENT, waiting=Waiting.STOPPED)
+                begun.append(moves.begin(writing, intent))
+            self._checkpoint(checkpoints.INTENT_COMMITTED)
+            return None
+
+        ending = carry_out(session, task, commit, self._checkpoint)
+        self._checkpoint(checkpoints.OUTCOME_BEFORE)
+        with self._journal.writing() as writing:
+            if begun and ending.event is not Event.DOUBT:
+                moves.conclude(writing, begun[0], ending.event.value, ending.new_uid)
+            conclude_errand(writing, task, ending)
+        self._checkpoint(checkpoints.OUTCOME_COMMITTED)
+
+    def _wait(self, proposal_id: str, state: State, waiting: Waiting) -> None:
+        with self._journal.reading() as connection:
+            proposal = read_proposal(connection, proposal_id)
+        if proposal.state is state and proposal.waiting_code != waiting:
+            with self._journal.writing() as writing:
+                # The row may have moved on between the two transactions.
+                if writing.proposal(proposal_id).version == proposal.version:
+                    wait(writing, proposal, waiting)
+
+    def _refuse_undo(self, proposal: Proposal, outcome: Outcome) -> None:
+        with self._journal.writing() as writing:
+            if writing.proposal(proposal.id).version == proposal.version:
+                end(writing, proposal, Event.REFUSED, outcome)
+
+
+def waiting_for(failure: ImapFailure | ConfigurationError) -> Waiting:
+    """Return the reason to wait that a failure to sign in gives."""
+    if isinstance(failure, ImapFailure) and failure.retryable:
+        return Waiting.MAIL_SERVER_UNREACHABLE
+    return Waiting.LOGIN_REFUSED
+
+
+def wait(writing: Writing, proposal: Proposal, waiting: Waiting) -> None:
+    """Leave a proposal where it is, visibly; a reason that it has already keeps its time."""
+    if proposal.waiting_code != waiting:
+        writing.change(
+            proposal.id,
+            "wait",
+            EXECUTOR,
+            {"code": waiting.value},
+            waiting_code=waiting.value,
+            waiting_since=writing.now,
+        )
+
+
+def end(writing: Writing, proposal: Proposal, happened: Event, outcome: Outcome) -> None:
+    """Let an event happen to a proposal together with its outcome."""
+    values: dict[str, Any] = {"outcome_code": outcome.value, "outcome_at": writing.now}
+    writing.advance(proposal.id, happened, EXECUTOR, details={"outcome": outcome.value}, **values)
+
+
+def conclude_errand(writing: Writing, task: Errand, ending: Ending) -> None:
+    """Write what an errand came to into its proposal."""
+    if task.kind is MoveKind.UNDO and ending.event is Event.NOTHING_SENT:
+        # An undo that did not begin is simply done again.
+        assert ending.waiting is not None, "nothing was sent for a reason"
+        wait(writing, writing.proposal(task.proposal.id), ending.waiting)
+        return
+    values: dict[str, Any] = {}
+    details: dict[str, Any] = {}
+    if ending.outcome is not None:
+        values |= {"outcome_code": ending.outcome.value, "outcome_at": writing.now}
+        details["outcome"] = ending.outcome.value
+    if ending.waiting is not None:
+        values |= {"waiting_code": ending.waiting.value, "waiting_since": writing.now}
+        details["waiting"] = ending.waiting.value
+    if ending.new_uid is not None:
+        details["newUid"] = ending.new_uid
+    if ending.event is Event.MOVED and task.kind is MoveKind.MOVE:
+        values["copies_left"] = task.copies_left
+    writing.advance(task.proposal.id, ending.event, EXECUTOR, details=details, **values)
+
+
+def _ask_again(writing: Writing, proposal: Proposal) -> None:
+    # The evidence goes too: other rules may mean another mailbox, so the executor looks anew.
+    writing.advance(
+        proposal.id,
+        Event.POLICY_CHANGED,
+        EXECUTOR,
+        decided_by=None,
+        decided_at=None,
+        policy_version=None,
+        shown=None,
+        evidence=None,
+        outcome_code=Outcome.POLICY_CHANGED.value,
+        outcome_at=writing.now,
+    )
+
+
+def _in_states(connection: Connection, *states: State) -> list[Proposal]:
+    rows = connection.execute(
+        select(schema.proposals)
+        .where(schema.proposals.c.state.in_([state.value for state in states]))
+        .order_by(schema.proposals.c.created_at, schema.proposals.c.id)
+    ).mappings()
+    return [Proposal.from_row(row) for row in rows]

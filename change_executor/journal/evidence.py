@@ -1,0 +1,68 @@
+"""What the executor saw of a message for a proposal, as rows: facts in `evidence`, content in `texts`."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, insert, select
+from sqlalchemy.dialects.sqlite import insert as insert_or_replace
+
+from change_executor.journal import schema
+from change_executor.journal.journal import Writing
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A row of `evidence`; digests in lower-case hexadecimal, `internaldate` RFC 3339, `size` in octets."""
+
+    proposal: str
+    uidvalidity: int
+    uid: int
+    octets_sha256: str
+    size: int
+    internaldate: str
+    copies: int
+    reading_version: str
+    reading_sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class DatedEvidence:
+    """Evidence with its id and the time when it was made."""
+
+    id: int
+    made_at: datetime
+    evidence: Evidence
+
+
+def store(writing: Writing, evidence: Evidence) -> int:
+    """Write a row of evidence and return its id; the proposal's own event puts its digests in the chain."""
+    values = {name: getattr(evidence, name) for name in Evidence.__slots__}
+    done = writing.connection.execute(insert(schema.evidence).values(made_at=writing.now, **values))
+    assert done.inserted_primary_key is not None, "SQLite numbers the rows"
+    return int(done.inserted_primary_key[0])
+
+
+def read(connection: Connection, evidence_id: int) -> DatedEvidence:
+    """Return a row of evidence by its id; a proposal names only rows that exist."""
+    row = connection.execute(select(schema.evidence).where(schema.evidence.c.id == evidence_id)).mappings().one()
+    return DatedEvidence(
+        id=row["id"],
+        made_at=row["made_at"],
+        evidence=Evidence(**{name: row[name] for name in Evidence.__slots__}),
+    )
+
+
+def keep_text(writing: Writing, proposal_id: str, kind: str, text: str) -> None:
+    """Write a text of a proposal, in place of the one of this kind that it had."""
+    statement = insert_or_replace(schema.texts).values(proposal=proposal_id, kind=kind, text=text)
+    writing.connection.execute(
+        statement.on_conflict_do_update(index_elements=["proposal", "kind"], set_={"text": statement.excluded.text})
+    )
+
+
+def text(connection: Connection, proposal_id: str, kind: str) -> str | None:
+    """Return a text of a proposal, or None where there is none or it is forgotten."""
+    found: str | None = connection.execute(
+        select(schema.texts.c.text).where(schema.texts.c.proposal == proposal_id, schema.texts.c.kind == kind)
+    ).scalar_one_or_none()
+    return found
