@@ -6,8 +6,7 @@ proven to have happened, or not to have happened, is a doubt that `reconcile` co
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Protocol, assert_never
 
 from sqlalchemy import Connection, select
 
@@ -22,12 +21,10 @@ from change_executor.journal.journal import Journal, Proposal, Writing, is_stopp
 from change_executor.journal.moves import EXECUTOR, Intent, MoveKind
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Outcome, Waiting
-from change_executor.policy import policy_version
+from change_executor.policy import MOVES_WINDOW, Approval, MovingRuling, judge_moving, policy_version
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.proposal import State
 from shared.settings import ConfigurationError
-
-_HOUR: Final = timedelta(hours=1)
 
 
 class Mover(Protocol):
@@ -62,12 +59,10 @@ class Apply:
             proposal = read_proposal(connection, proposal_id)
             if proposal.state is not State.APPROVED:
                 return
-            bar = self._bar(connection, proposal)
-        if isinstance(bar, Waiting) and bar == proposal.waiting_code:
-            return
+            ruling = self._ruling(connection, proposal)
         queue = self._settings.queue(proposal.queue)
-        if bar is not None or queue is None:
-            self._claim(proposal_id, only_bar=True)
+        if ruling is not MovingRuling.ALLOWED or queue is None:
+            self._claim(proposal_id, only_judge=True)
             return
         try:
             # Signing in comes before the claim: a server that is down costs no step of the proposal.
@@ -128,36 +123,32 @@ class Apply:
     def _login(self, queue: Queue) -> ImapLogin:
         return self._settings.credential(queue.credential)
 
-    def _bar(self, connection: Connection, proposal: Proposal) -> Event | Waiting | None:
+    def _ruling(self, connection: Connection, proposal: Proposal) -> MovingRuling:
         now = self._journal.now()
         queue = self._settings.queue(proposal.queue)
-        if now >= proposal.expires_at:
-            return Event.EXPIRE
-        if queue is None or proposal.policy_version != policy_version(self._settings, queue):
-            return Event.POLICY_CHANGED
-        if is_stopped(connection):
-            return Waiting.STOPPED
-        if moves.begun_since(connection, queue.id, now - _HOUR) >= queue.max_moves_per_hour:
-            return Waiting.MOVES_PER_HOUR
-        return None
+        return judge_moving(
+            queue,
+            Approval(proposal.to_role, proposal.expires_at, proposal.policy_version),
+            policy_now="" if queue is None else policy_version(self._settings, queue),
+            now=now,
+            moves_in_last_hour=moves.begun_since(connection, proposal.queue, now - MOVES_WINDOW),
+            stopped=is_stopped(connection),
+        )
 
-    def _claim(self, proposal_id: str, *, only_bar: bool = False) -> Errand | None:
+    def _claim(self, proposal_id: str, *, only_judge: bool = False) -> Errand | None:
         self._checkpoint(checkpoints.CLAIM_BEFORE)
         with self._journal.writing() as writing:
             proposal = writing.proposal(proposal_id)
             if proposal.state is not State.APPROVED:
                 return None
-            bar = self._bar(writing.connection, proposal)
-            if isinstance(bar, Waiting):
-                wait(writing, proposal, bar)
-            elif bar is Event.EXPIRE:
-                end(writing, proposal, Event.EXPIRE, Outcome.NOT_DECIDED_IN_TIME)
-            elif bar is Event.POLICY_CHANGED:
-                _ask_again(writing, proposal)
-            if bar is not None or only_bar:
+            ruling = self._ruling(writing.connection, proposal)
+            if ruling is not MovingRuling.ALLOWED:
+                _stand_back(writing, proposal, ruling)
+                return None
+            if only_judge:
                 return None
             queue = self._settings.queue(proposal.queue)
-            assert queue is not None, "a missing queue is a bar"
+            assert queue is not None, "a queue that is gone is a changed policy"
             claimed = errand.to_move(writing.connection, queue, writing.advance(proposal_id, Event.CLAIM, EXECUTOR))
             assert claimed is not None, "what was approved had evidence, and the policy is the same"
         self._checkpoint(checkpoints.CLAIM_COMMITTED)
@@ -250,6 +241,22 @@ def conclude_errand(writing: Writing, task: Errand, ending: Ending) -> None:
     if ending.event is Event.MOVED and task.kind is MoveKind.MOVE:
         values["copies_left"] = task.copies_left
     writing.advance(task.proposal.id, ending.event, EXECUTOR, details=details, **values)
+
+
+def _stand_back(writing: Writing, proposal: Proposal, ruling: MovingRuling) -> None:
+    match ruling:
+        case MovingRuling.STOPPED:
+            wait(writing, proposal, Waiting.STOPPED)
+        case MovingRuling.TOO_MANY_MOVES:
+            wait(writing, proposal, Waiting.MOVES_PER_HOUR)
+        case MovingRuling.EXPIRED:
+            end(writing, proposal, Event.EXPIRE, Outcome.NOT_DECIDED_IN_TIME)
+        case MovingRuling.POLICY_CHANGED:
+            _ask_again(writing, proposal)
+        case MovingRuling.ALLOWED:
+            raise AssertionError("what is allowed does not stand back")
+        case _:
+            assert_never(ruling)
 
 
 def _ask_again(writing: Writing, proposal: Proposal) -> None:
