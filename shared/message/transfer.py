@@ -9,6 +9,8 @@ _NOT_BASE64: Final = bytes(octet for octet in range(256) if octet not in _BASE64
 
 _IDENTITY: Final = frozenset({"", "7bit", "8bit", "binary", "7-bit", "8-bit"})
 
+KNOWN_ENCODINGS: Final = _IDENTITY | {"base64", "quoted-printable"}
+
 _BARE_CR_AFTER_EQUALS: Final = re.compile(rb"=\r(?!\n)")
 
 

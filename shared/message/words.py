@@ -39,7 +39,7 @@ def decode_words(text: str) -> str:
             break
         word = ENCODED_WORD.match(text, start)
         if word is None or not _begins_a_word(text, start) or codec_of(_charset(word)) is None:
-            searched = word.end() - 2 if word else start + 2
+            searched = start + 2
             continue
         run, end = _run_of_words(text, word)
         if not _ends_a_word(text, end):

@@ -1,0 +1,110 @@
+"""What leaves for a model or a person: cleaned of what the eye cannot see, and fenced so that nothing ends it early.
+
+Mail is data. Cleaning takes out what hides or reorders text; the fence says on every line whose words they are, by a
+mark that the sender could not know. The index and the raw views keep the original.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+# 128 bits: no sender guesses it, and none is used twice.
+_NONCE_OCTETS: Final = 16
+
+# Unicode's Default_Ignorable_Code_Point, as ranges of first and last (DerivedCoreProperties): soft hyphen, zero-width
+# characters, variation selectors, fillers and the tag characters that spell invisible ASCII.
+_DEFAULT_IGNORABLE: Final = (
+    (0x00AD, 0x00AD),
+    (0x034F, 0x034F),
+    (0x061C, 0x061C),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x200B, 0x200F),
+    (0x202A, 0x202E),
+    (0x2060, 0x206F),
+    (0x3164, 0x3164),
+    (0xFE00, 0xFE0F),
+    (0xFEFF, 0xFEFF),
+    (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFF8),
+    (0x1BCA0, 0x1BCA3),
+    (0x1D173, 0x1D17A),
+    (0xE0000, 0xE0FFF),
+)
+
+# Interlinear annotation marks hide text between them; no mail program shows them.
+_ANNOTATION: Final = ((0xFFF9, 0xFFFB),)
+
+# C0 without TAB and LF, DEL, C1: terminals and parsers act on them.
+_CONTROLS: Final = ((0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x9F))
+
+_SURROGATES: Final = ((0xD800, 0xDFFF),)
+
+_REMOVED: Final = {
+    code: None
+    for first, last in (*_DEFAULT_IGNORABLE, *_ANNOTATION, *_CONTROLS, *_SURROGATES)
+    for code in range(first, last + 1)
+}
+
+# What a reader of lines may take for the end of one.
+_LINE_BREAKS: Final = {0x09: " ", 0x0A: " ", 0x0B: " ", 0x0C: " ", 0x0D: " ", 0x85: " ", 0x2028: " ", 0x2029: " "}
+_TO_LINE_FEED: Final = {0x2028: "\n", 0x2029: "\n"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """Text without invisible characters, and how many were taken out."""
+
+    text: str
+    removed: int
+
+
+def clean(text: str) -> Cleaned:
+    """Return text without default-ignorable, bidi, control and tag characters; LF and TAB stay.
+
+    CR LF and lone CR become LF first and do not count. Idempotent. What is not invisible stays, private use among it.
+    """
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    kept = text.translate(_REMOVED)
+    return Cleaned(kept.translate(_TO_LINE_FEED), len(text) - len(kept))
+
+
+def clean_line(text: str) -> Cleaned:
+    """Return a value that stands on one line (a subject, a name), cleaned, each line break and tab a space."""
+    if "\r\n" in text:
+        text = text.replace("\r\n", "\n")
+    line = text.translate(_LINE_BREAKS)
+    kept = line.translate(_REMOVED)
+    return Cleaned(kept, len(line) - len(kept))
+
+
+class Fence:
+    """The mark of one answer: 128 fresh random bits, made anew where they should occur in what they fence.
+
+    `random_octets`: the source, such as `secrets.token_bytes`. `payloads`: every text that the fence will hold.
+    """
+
+    __slots__ = ("nonce",)
+
+    nonce: str
+
+    def __init__(self, random_octets: Callable[[int], bytes], *payloads: str) -> None:
+        nonce = random_octets(_NONCE_OCTETS).hex()
+        while any(nonce in payload for payload in payloads):
+            nonce = random_octets(_NONCE_OCTETS).hex()
+        self.nonce = nonce
+
+    def around(self, label: str, untrusted_text: str) -> str:
+        """Return the text with the nonce before each of its lines, between a first and a last line of the fence.
+
+        `label` is ours (what the text is), one line. Raises `ValueError` if the text holds the nonce: it was not among
+        the payloads.
+        """
+        text = clean(untrusted_text).text
+        if self.nonce in untrusted_text or self.nonce in text:
+            raise ValueError("the fence was not made for this text")
+        lines = "\n".join(f"{self.nonce}| {line}" for line in text.split("\n"))
+        title = clean_line(label).text
+        return f"{self.nonce}< untrusted {title}\n{lines}\n{self.nonce}> end of untrusted {title}"

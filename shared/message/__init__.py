@@ -1,0 +1,67 @@
+"""One reading of every message: from its octets to the Email of RFC 8621, and to text fit for a model and a person.
+
+Both houses read mail here, so that the person sees what the agent saw. Total: any octets give a value, never an
+exception; linear: hostile octets cost no more each than honest ones; capped: `limits` names what one message may cost,
+`Message.defects` says what was wrong. Standards: RFC 5322, 6532, 2045 to 2047, 2231, 3676, 5256, 8621 §4.
+
+Only the standard library, but for `html`, which alone imports selectolax and is imported by no module of this package
+until a text is asked for: the executor's parent process never loads it. Nothing here opens a file or a socket.
+"""
+
+from shared.message.bodies import BodyLists, BodyValue, body_lists, body_value, has_attachment
+from shared.message.defects import Defect, DefectCode
+from shared.message.email import (
+    BODY_PROPERTIES,
+    CONTENT_PROPERTIES,
+    DEFAULT_BODY_PROPERTIES,
+    DEFAULT_EMAIL_PROPERTIES,
+    SERVER_PROPERTIES,
+    UnknownProperty,
+    body_value_json,
+    check_properties,
+    email_json,
+    part_json,
+)
+from shared.message.fields import JSON, HeaderField
+from shared.message.headers import BadHeaderProperty, HeaderForm, HeaderProperty, parse_header_property
+from shared.message.model import Message, Part
+from shared.message.parser import parse
+from shared.message.reading import HiddenText, HidingTrick, ReadableText, TextSource
+from shared.message.subject import base_subject
+from shared.message.text import preview, readable_text
+
+__all__ = [
+    "BODY_PROPERTIES",
+    "CONTENT_PROPERTIES",
+    "DEFAULT_BODY_PROPERTIES",
+    "DEFAULT_EMAIL_PROPERTIES",
+    "JSON",
+    "SERVER_PROPERTIES",
+    "BadHeaderProperty",
+    "BodyLists",
+    "BodyValue",
+    "Defect",
+    "DefectCode",
+    "HeaderField",
+    "HeaderForm",
+    "HeaderProperty",
+    "HiddenText",
+    "HidingTrick",
+    "Message",
+    "Part",
+    "ReadableText",
+    "TextSource",
+    "UnknownProperty",
+    "base_subject",
+    "body_lists",
+    "body_value",
+    "body_value_json",
+    "check_properties",
+    "email_json",
+    "has_attachment",
+    "parse",
+    "parse_header_property",
+    "part_json",
+    "preview",
+    "readable_text",
+]

@@ -1,0 +1,156 @@
+"""Address lists: exact where the sender was, best effort where not (RFC 5322 §3.4 and §4.4, RFC 8621 §4.1.2.3)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from shared.message.syntax import Token, TokenKind, tokens
+from shared.message.words import decode_words, nfc
+
+_SPECIALS: Final = "<>,;:@"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """RFC 8621 §4.1.2.3 EmailAddress: the decoded display name or None, and the addr-spec as written."""
+
+    name: str | None
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddressGroup:
+    """RFC 8621 §4.1.2.4 EmailAddressGroup: a named group, or under None the addresses that stand in no group."""
+
+    name: str | None
+    addresses: tuple[Address, ...]
+
+
+def parse_addresses(text: str) -> tuple[Address, ...]:
+    """Return every mailbox of an address list in order, those of groups among them."""
+    return tuple(address for group in parse_groups(text) for address in group.addresses)
+
+
+def parse_groups(text: str) -> tuple[AddressGroup, ...]:
+    """Return the groups of an address list in order; loose neighbours share one group without a name."""
+    reading = _Reading()
+    for token in tokens(text, _SPECIALS):
+        reading.take(token)
+    reading.end_group()
+    return tuple(reading.groups)
+
+
+@dataclass(slots=True)
+class _Reading:
+    groups: list[AddressGroup] = field(default_factory=list)
+    name: str | None = None
+    addresses: list[Address] = field(default_factory=list)
+    phrase: list[Token] = field(default_factory=list)
+    angle: list[Token] | None = None
+    in_angle: bool = False
+    comment: str | None = None
+
+    def take(self, token: Token) -> None:
+        if token.kind is TokenKind.COMMENT:
+            self.comment = token.text
+        elif token.kind is TokenKind.SPECIAL:
+            self._take_special(token)
+        elif self.in_angle and self.angle is not None:
+            self.angle.append(token)
+        else:
+            self.phrase.append(token)
+
+    def _take_special(self, token: Token) -> None:
+        match token.text:
+            case "<":
+                if self.angle:  # `a <b> <c>`: the comma is missing
+                    self.end_address()
+                self.angle, self.in_angle = [], True
+            case ">":
+                self.in_angle = False
+            case "," if not self.in_angle or not _is_route(self.angle):
+                self.end_address()
+            case ";":
+                self.end_address()
+                if self.name is not None:
+                    self.end_group()
+            case ":" if self.in_angle:
+                self.angle = []  # a source route ends here, RFC 5322 §4.4
+            case ":" if not any(word.text == "@" for word in self.phrase):
+                name = _phrase_text(self.phrase)
+                self.phrase = []
+                self.end_group()
+                self.name = name
+            case _:
+                (self.phrase if not self.in_angle or self.angle is None else self.angle).append(token)
+
+    def end_address(self) -> None:
+        address = self._address()
+        if address is not None:
+            self.addresses.append(address)
+        self.phrase, self.angle, self.in_angle, self.comment = [], None, False, None
+
+    def _address(self) -> Address | None:
+        comment = nfc(decode_words(self.comment)).strip() if self.comment else ""
+        if self.angle is not None:
+            email, name = _spelled(self.angle), _phrase_text(self.phrase) or comment
+            return Address(name or None, email) if email or name else None
+        at = next((index for index, token in enumerate(self.phrase) if token.text == "@"), None)
+        if at is None:
+            text = _phrase_text(self.phrase, decoded=False)
+            return Address(comment or None, text) if text else None
+        words = list(_joined_words(self.phrase))
+        email_word = next(word for word in words if any(token.text == "@" for token in word))
+        before = [token for token in self.phrase if token.end <= email_word[0].start]
+        return Address(_phrase_text(before) or comment or None, _spelled(email_word))
+
+    def end_group(self) -> None:
+        self.end_address()
+        if self.name is not None or self.addresses:
+            self.groups.append(AddressGroup(self.name, tuple(self.addresses)))
+        self.name, self.addresses = None, []
+
+
+def _is_route(angle: list[Token] | None) -> bool:
+    return bool(angle) and angle is not None and angle[0].text == "@"
+
+
+def _spelled(words: list[Token]) -> str:
+    """An addr-spec without white space and comments; a quoted local part keeps its quotes."""
+    return "".join(_quote(word.text) if word.kind is TokenKind.QUOTED else word.text for word in words)
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _joined_words(phrase: list[Token]) -> Iterator[list[Token]]:
+    """Tokens that touch, and those around an `@` or a dot even if blanks stand between (RFC 5322 §4.4)."""
+    word: list[Token] = []
+    for token in phrase:
+        touches = word and (
+            token.start == word[-1].end or token.text[:1] in {"@", "."} or word[-1].text[-1:] in {"@", "."}
+        )
+        if word and not touches:
+            yield word
+            word = []
+        word.append(token)
+    if word:
+        yield word
+
+
+def _phrase_text(phrase: list[Token], *, decoded: bool = True) -> str:
+    """A display name: quoted-strings are literal (RFC 2047 §5(3)), the rest may hold encoded-words."""
+    pieces: list[str] = []
+    plain: list[str] = []
+    for index, token in enumerate(phrase):
+        blank = " " if index and token.start > phrase[index - 1].end else ""
+        if token.kind is TokenKind.QUOTED:
+            pieces.append(decode_words("".join(plain)) if decoded else "".join(plain))
+            pieces.append(blank + token.text)
+            plain = []
+        else:
+            plain.append(blank + token.text)
+    pieces.append(decode_words("".join(plain)) if decoded else "".join(plain))
+    return nfc("".join(pieces)).strip()

@@ -1,0 +1,242 @@
+"""As much of CSS as decides whether a person sees a text: declarations, simple selectors, colours and lengths.
+
+Standard library only, one pass over hostile style sheets. What it does not know it ignores, so that text counts as
+visible. CSS Cascading 4 §6, Selectors 4, CSS Color 4.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+# Mail styles have some 200 rules; only those that can hide something are kept.
+_MAX_RULES: Final = 2_000
+_MAX_STYLE_CHARACTERS: Final = 512 * 1024
+_MAX_COMPOUNDS: Final = 6
+
+# Rules times elements that a message may cost: 200 rules of one class on 5,000 elements.
+_MAX_MATCHES: Final = 1_000_000
+
+# Mail windows are about this wide: rules for phones do not apply.
+_WINDOW_WIDTH: Final = 1_024
+
+_COMMENT: Final = re.compile(r"/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)")
+_ESCAPE: Final = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})[ \t\n\r\f]?|(.))", re.DOTALL)
+_COMPOUND: Final = re.compile(r"(?P<tag>\*|[a-z][a-z0-9]*+)?(?P<rest>(?:[.#][\w-]++)*+)", re.IGNORECASE)
+_SIMPLE: Final = re.compile(r"([.#])([\w-]++)")
+_WIDTH_FEATURE: Final = re.compile(r"\(\s*(min|max)-(?:device-)?width\s*:\s*([0-9]{1,6})(?:\.[0-9]{1,6})?px\s*\)")
+
+RELEVANT_WORDS: Final = (
+    "display visibility opacity filter font-size font height max-height width max-width overflow overflow-x overflow-y "
+    "position left top right bottom text-indent margin-left margin-top transform clip clip-path color background "
+    "background-color background-image"
+)
+RELEVANT: Final = frozenset(RELEVANT_WORDS.split())
+
+
+class Declaration(NamedTuple):
+    """A property's value in lower case, and whether it is !important."""
+
+    value: str
+    is_important: bool
+
+
+class ElementKey(NamedTuple):
+    """What selectors ask of an element."""
+
+    tag: str
+    element_id: str
+    classes: frozenset[str]
+
+
+class _Compound(NamedTuple):
+    tag: str
+    element_id: str
+    classes: frozenset[str]
+    is_child: bool  # `>` stands before it
+
+    def matches(self, element: ElementKey) -> bool:
+        return (
+            (not self.tag or self.tag == element.tag)
+            and (not self.element_id or self.element_id == element.element_id)
+            and self.classes <= element.classes
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One selector with the declarations that may hide something; compounds from the element outwards."""
+
+    compounds: tuple[_Compound, ...]
+    declarations: Mapping[str, Declaration]
+    specificity: tuple[int, int, int]
+    order: int
+
+
+def declarations(style: str) -> dict[str, Declaration]:
+    """Return the relevant declarations of a style attribute or a rule's block; the last of a name wins."""
+    found: dict[str, Declaration] = {}
+    for piece in _unescaped(_COMMENT.sub(" ", style)).split(";"):
+        name, colon, value = piece.partition(":")
+        name = name.strip().lower()
+        if not colon or name not in RELEVANT:
+            continue
+        value = value.strip().lower()
+        is_important = value.endswith("important") and "!" in value
+        if is_important:
+            value = value[: value.rindex("!")].strip()
+        before = found.get(name)
+        if value and not (before is not None and before.is_important and not is_important):
+            found.pop(name, None)
+            found[name] = Declaration(value, is_important)
+    return found
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: _character(found[1]) if found[1] else found[2], text)
+
+
+def _character(digits: str) -> str:
+    code = int(digits, 16)
+    return chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"  # noqa: PLR2004 - Unicode
+
+
+class StyleSheet:
+    """The rules of a message's style sheets that can hide something, found by what an element is."""
+
+    def __init__(self, sources: Sequence[str]) -> None:
+        self._by_key: dict[str, list[Rule]] = {}
+        self._count = 0
+        self._matches_left = _MAX_MATCHES
+        remaining = _MAX_STYLE_CHARACTERS
+        for source in sources:
+            self._read(source[:remaining])
+            remaining -= min(remaining, len(source))
+
+    def _read(self, source: str) -> None:
+        for selectors, block in _rules(_COMMENT.sub(" ", source).replace("<!--", " ").replace("-->", " ")):
+            relevant = declarations(block)
+            if not relevant:
+                continue
+            for selector in selectors.split(","):
+                compounds = _compounds(selector)
+                if compounds is None or self._count >= _MAX_RULES:
+                    continue
+                self._count += 1
+                rule = Rule(compounds, relevant, _specificity(compounds), self._count)
+                self._by_key.setdefault(_index_key(compounds[0]), []).append(rule)
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether matching cost more than a message may; what was matched since is not to be relied on."""
+        return self._matches_left < 0
+
+    def matching(self, element: ElementKey, ancestors: Sequence[ElementKey]) -> list[Rule]:
+        """Return the rules for an element, weakest first; `ancestors` from the root down."""
+        if not self._by_key or self._matches_left < 0:
+            return []
+        keys = ["*", element.tag, *(f".{name}" for name in element.classes)]
+        if element.element_id:
+            keys.append(f"#{element.element_id}")
+        candidates = [rule for key in keys for rule in self._by_key.get(key, ())]
+        self._matches_left -= sum(1 if len(rule.compounds) == 1 else len(ancestors) for rule in candidates)
+        found = [rule for rule in candidates if _matches(rule.compounds, element, ancestors)]
+        found.sort(key=lambda rule: (rule.specificity, rule.order))
+        return found
+
+
+def _index_key(compound: _Compound) -> str:
+    if compound.element_id:
+        return f"#{compound.element_id}"
+    if compound.classes:
+        return f".{min(compound.classes)}"
+    return compound.tag or "*"
+
+
+def _matches(compounds: tuple[_Compound, ...], element: ElementKey, ancestors: Sequence[ElementKey]) -> bool:
+    """Nearest ancestor first, without going back: exact but for mixed `a > b c` chains, which may then not match."""
+    if not compounds[0].matches(element):
+        return False
+    above = len(ancestors)
+    for before, compound in pairwise(compounds):
+        above -= 1
+        if not before.is_child:
+            while above >= 0 and not compound.matches(ancestors[above]):
+                above -= 1
+        if above < 0 or not compound.matches(ancestors[above]):
+            return False
+    return True
+
+
+def _rules(source: str) -> Iterator[tuple[str, str]]:
+    """Yield selectors and block of each rule, those in media blocks that apply among them. One pass."""
+    position = 0
+    while (brace := source.find("{", position)) >= 0:
+        prelude = source[position:brace].rpartition(";")[2].rpartition("}")[2].strip()
+        if prelude.startswith("@"):
+            # Where its rules apply they follow; its closing brace is skipped with the next prelude.
+            position = brace + 1 if _applies(prelude.lower()) else _after_block(source, brace)
+            continue
+        end = source.find("}", brace)
+        end = len(source) if end < 0 else end
+        yield prelude, source[brace + 1 : end]
+        position = end + 1
+
+
+def _applies(prelude: str) -> bool:
+    if prelude.startswith(("@supports", "@layer")):
+        return True
+    if not prelude.startswith("@media"):
+        return False
+    return any(_query_applies(query) for query in prelude.removeprefix("@media").split(","))
+
+
+def _query_applies(query: str) -> bool:
+    for bound, pixels in _WIDTH_FEATURE.findall(query):
+        if (bound == "min") != (int(pixels) <= _WINDOW_WIDTH):
+            return False
+    words = set(_WIDTH_FEATURE.sub(" ", query).split())
+    return words <= {"only", "screen", "all", "and"}
+
+
+_BRACE: Final = re.compile(r"[{}]")
+
+
+def _after_block(source: str, brace: int) -> int:
+    depth = 0
+    for found in _BRACE.finditer(source, brace):
+        depth += 1 if found[0] == "{" else -1
+        if depth == 0:
+            return found.end()
+    return len(source)
+
+
+def _compounds(selector: str) -> tuple[_Compound, ...] | None:
+    words = _unescaped(selector).replace(">", " > ").split()
+    compounds: list[_Compound] = []
+    is_child = False
+    for word in words:
+        if word == ">":
+            is_child = True
+            continue
+        found = _COMPOUND.fullmatch(word)
+        if found is None:
+            return None
+        simple = _SIMPLE.findall(found["rest"])
+        tag = (found["tag"] or "").lower()
+        element_id = next((name for kind, name in simple if kind == "#"), "")
+        classes = frozenset(name for kind, name in simple if kind == ".")
+        compounds.append(_Compound("" if tag == "*" else tag, element_id, classes, is_child))
+        is_child = False
+    return tuple(reversed(compounds)) if 0 < len(compounds) <= _MAX_COMPOUNDS else None
+
+
+def _specificity(compounds: tuple[_Compound, ...]) -> tuple[int, int, int]:
+    return (
+        sum(bool(compound.element_id) for compound in compounds),
+        sum(len(compound.classes) for compound in compounds),
+        sum(bool(compound.tag) for compound in compounds),
+    )

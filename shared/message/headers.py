@@ -1,0 +1,158 @@
+"""Header fields in the forms of RFC 8621 §4.1.2, and the `header:...` properties that name them (§4.1.3)."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from shared.message.addresses import Address, parse_addresses, parse_groups
+from shared.message.dates import parse_date
+from shared.message.fields import JSON, HeaderField
+from shared.message.ids import parse_message_ids, parse_urls
+from shared.message.words import decode_words, nfc
+
+
+class HeaderForm(StrEnum):
+    """RFC 8621 §4.1.2; each value is the suffix that names the form."""
+
+    RAW = "asRaw"
+    TEXT = "asText"
+    ADDRESSES = "asAddresses"
+    GROUPED_ADDRESSES = "asGroupedAddresses"
+    MESSAGE_IDS = "asMessageIds"
+    DATE = "asDate"
+    URLS = "asURLs"
+
+
+class BadHeaderProperty(ValueError):  # noqa: N818 - the name is the finding
+    """A `header:...` property that RFC 8621 §4.1.3 does not allow; `spelled` is what was asked, `detail` says why."""
+
+    def __init__(self, spelled: str, detail: str) -> None:
+        super().__init__(f"{spelled!r}: {detail}")
+        self.spelled = spelled
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderProperty:
+    """What a `header:...` property asks for; `spelled` is the request's spelling, which names it in the answer."""
+
+    spelled: str
+    name: str
+    form: HeaderForm
+    all_instances: bool
+
+
+_NAME: Final = re.compile(r"[!-9;-~]{1,998}")
+_FOLDING: Final = re.compile(r"\r?\n")
+
+_TEXT_ONLY: Final = frozenset({"subject", "comments", "keywords"})
+_ADDRESS_FIELDS: Final = frozenset(
+    {"from", "sender", "reply-to", "to", "cc", "bcc"}
+    | {"resent-from", "resent-sender", "resent-reply-to", "resent-to", "resent-cc", "resent-bcc"}
+)
+_ID_FIELDS: Final = frozenset({"message-id", "in-reply-to", "references", "resent-message-id"})
+_DATE_FIELDS: Final = frozenset({"date", "resent-date"})
+_URL_FIELDS: Final = frozenset(
+    {"list-help", "list-unsubscribe", "list-subscribe", "list-post", "list-owner", "list-archive"}
+)
+_RAW_ONLY: Final = frozenset({"return-path", "received"})
+
+_ALLOWED: Final = (
+    (_TEXT_ONLY, {HeaderForm.TEXT}),
+    (_ADDRESS_FIELDS, {HeaderForm.ADDRESSES, HeaderForm.GROUPED_ADDRESSES}),
+    (_ID_FIELDS, {HeaderForm.MESSAGE_IDS}),
+    (_DATE_FIELDS, {HeaderForm.DATE}),
+    (_URL_FIELDS, {HeaderForm.URLS}),
+    (_RAW_ONLY, set[HeaderForm]()),
+)
+
+
+def parse_header_property(spelled: str) -> HeaderProperty:
+    """Return what a property like `header:From:asAddresses:all` asks for, or raise `BadHeaderProperty`.
+
+    RFC 8621 §4.1.3: the form, if any, comes before `:all`; each field of RFC 5322 and RFC 2369 has its own forms, any
+    other field may be read in every form.
+    """
+    prefix, *pieces = spelled.split(":")
+    if prefix != "header" or not pieces or _NAME.fullmatch(pieces[0]) is None:
+        raise BadHeaderProperty(spelled, "a header property is header:{name}, the name printable ASCII without a colon")
+    name, suffixes = pieces[0], pieces[1:]
+    all_instances = suffixes[-1:] == ["all"]
+    if all_instances:
+        suffixes = suffixes[:-1]
+    if len(suffixes) > 1:
+        raise BadHeaderProperty(spelled, "after the name come one form and then :all, each at most once")
+    form = HeaderForm.RAW
+    if suffixes:
+        try:
+            form = HeaderForm(suffixes[0])
+        except ValueError:
+            raise BadHeaderProperty(spelled, "the form is none of RFC 8621 section 4.1.2") from None
+    if not is_allowed(name, form):
+        raise BadHeaderProperty(spelled, "this field may not be read in this form")
+    return HeaderProperty(spelled, name, form, all_instances)
+
+
+def is_allowed(name: str, form: HeaderForm) -> bool:
+    """Whether RFC 8621 §4.1.2 lets the field be read in the form."""
+    if form is HeaderForm.RAW:
+        return True
+    for names, forms in _ALLOWED:
+        if name.lower() in names:
+            return form in forms
+    return True
+
+
+def raw(field: HeaderField) -> str:
+    """Return RFC 8621 §4.1.2.1 Raw: NUL dropped, bad UTF-8 as U+FFFD."""
+    return field.value.decode("utf-8", "replace").replace("\0", "")
+
+
+def unfolded(field: HeaderField) -> str:
+    """Return the raw value in one line: line breaks go, the white space after them stays (RFC 5322 §2.2.3)."""
+    return _FOLDING.sub("", raw(field))
+
+
+def text(field: HeaderField) -> str:
+    """Return RFC 8621 §4.1.2.2 Text."""
+    return nfc(decode_words(unfolded(field).lstrip(" \t")))
+
+
+def addresses_json(addresses: Sequence[Address]) -> list[JSON]:
+    """Return addresses as RFC 8621 §4.1.2.3 writes them."""
+    return [{"name": address.name, "email": address.email} for address in addresses]
+
+
+def _grouped_json(field: HeaderField) -> JSON:
+    return [
+        {"name": group.name, "addresses": addresses_json(group.addresses)} for group in parse_groups(unfolded(field))
+    ]
+
+
+def _list_or_none(values: tuple[str, ...] | None) -> JSON:
+    return None if values is None else list(values)
+
+
+_READERS: Final[Mapping[HeaderForm, Callable[[HeaderField], JSON]]] = {
+    HeaderForm.RAW: raw,
+    HeaderForm.TEXT: text,
+    HeaderForm.ADDRESSES: lambda field: addresses_json(parse_addresses(unfolded(field))),
+    HeaderForm.GROUPED_ADDRESSES: _grouped_json,
+    HeaderForm.MESSAGE_IDS: lambda field: _list_or_none(parse_message_ids(unfolded(field))),
+    HeaderForm.DATE: lambda field: parse_date(unfolded(field)),
+    HeaderForm.URLS: lambda field: _list_or_none(parse_urls(unfolded(field))),
+}
+
+
+def read_header(fields: Sequence[HeaderField], name: str, form: HeaderForm, *, all_instances: bool = False) -> JSON:
+    """Return a field's value: the last instance's or None; with `all_instances` a list in order (RFC 8621 §4.1.3)."""
+    wanted = name.lower()
+    reader = _READERS[form]
+    if all_instances:
+        return [reader(field) for field in fields if field.name.lower() == wanted]
+    for field in reversed(fields):
+        if field.name.lower() == wanted:
+            return reader(field)
+    return None

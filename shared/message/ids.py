@@ -1,0 +1,67 @@
+"""Message-ID lists and the URLs of List-* fields (RFC 5322 §3.6.4, RFC 2369 §2, RFC 8621 §4.1.2.5 and §4.1.2.7)."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from shared.message.syntax import comment_end
+
+_SPACES: Final = re.compile(r"[ \t\r\n]++")
+_TO_COMMENT: Final = re.compile(r"(?:[^(<]++|<[^<>]*+>?)*+")
+
+
+def parse_message_ids(text: str) -> tuple[str, ...] | None:
+    """Return the ids without angle brackets, white space and comments, or None if there is none.
+
+    Where not one id has its brackets, bare ids count, if nothing but ids (or the beginning of one) stands there:
+    broken References are worth more for threading than none.
+    """
+    pieces = list(_outside_comments(text))
+    bracketed = tuple(inside for inside, is_bracketed in pieces if is_bracketed and inside)
+    if bracketed:
+        return bracketed
+    bare = [word for piece, _ in pieces for word in _SPACES.split(piece.replace(",", " ")) if word]
+    whole = tuple(word for word in bare if not word.startswith("<"))
+    return whole if whole and all("@" in word.strip("@") for word in whole) else None
+
+
+def parse_urls(text: str) -> tuple[str, ...] | None:
+    """Return the URLs without angle brackets, or None where the field is no list of them."""
+    pieces = list(_outside_comments(text))
+    urls = tuple(inside for inside, is_bracketed in pieces if is_bracketed)
+    loose = any(piece.strip(" \t\r\n,") for piece, is_bracketed in pieces if not is_bracketed)
+    return urls if urls and all(urls) and not loose else None
+
+
+def _outside_comments(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each `<...>` without its brackets and blanks (True), and the text between (False)."""
+    text = without_comments(text)
+    position = 0
+    while (opening := text.find("<", position)) >= 0:
+        closing = text.find(">", opening)
+        if closing < 0:
+            break
+        yield text[position:opening], False
+        inside = text[opening + 1 : closing]
+        yield _SPACES.sub("", inside[inside.rfind("<") + 1 :]), True
+        position = closing + 1
+    yield text[position:], False
+
+
+def without_comments(text: str) -> str:
+    """Return structured text with each comment replaced by a space; inside `<...>` parentheses are characters."""
+    if "(" not in text:
+        return text
+    kept: list[str] = []
+    position = 0
+    while step := _TO_COMMENT.match(text, position):
+        kept.append(step[0])
+        if step.end() == len(text):
+            break
+        end = comment_end(text, step.end())
+        if end is None:
+            kept.append(text[step.end() + 1 :])
+            break
+        kept.append(" ")
+        position = end
+    return "".join(kept)

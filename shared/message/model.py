@@ -1,0 +1,122 @@
+"""What a message is once read: fields, parts and what was wrong with it. Immutable; the octets stay the truth."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from shared.identity import blob_id
+from shared.message.defects import Defect
+from shared.message.fields import JSON, HeaderField
+from shared.message.headers import HeaderForm, read_header
+from shared.message.transfer import decode_transfer
+
+
+@dataclass(slots=True)
+class _DecodedOnce:
+    content: bytes | None = None
+    is_known: bool = True
+    blob_id: str = ""
+
+
+# Decoded content up to this size is kept, since size, blob id and text all ask for it; larger is decoded each time.
+_KEPT_CONTENT: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """RFC 8621 §4.1.4 EmailBodyPart over its slice of the message's octets.
+
+    `part_id` is the part's position among the leaves, depth first, or None for a multipart. `type` is in lower case
+    and never empty; `parameters` are those of Content-Type. `start` and `end` bound the body as it stands encoded.
+    """
+
+    part_id: str | None
+    type: str
+    parameters: Mapping[str, str]
+    charset: str | None
+    disposition: str | None
+    name: str | None
+    cid: str | None
+    language: tuple[str, ...] | None
+    location: str | None
+    transfer_encoding: str
+    fields: tuple[HeaderField, ...]
+    subparts: "tuple[Part, ...]"
+    start: int
+    end: int
+    octets: bytes = field(repr=False, compare=False)
+    _decoded: _DecodedOnce = field(default_factory=_DecodedOnce, repr=False, compare=False)
+
+    @property
+    def is_multipart(self) -> bool:
+        """Whether the part has parts instead of content."""
+        return self.part_id is None
+
+    def content(self) -> bytes:
+        """Return the octets after transfer decoding; those of a multipart as they stand."""
+        kept = self._decoded.content
+        if kept is not None:
+            return kept
+        encoded = self.octets[self.start : self.end]
+        decoded = encoded if self.is_multipart else decode_transfer(encoded, self.transfer_encoding)
+        if decoded is None:
+            self._decoded.is_known = False
+            decoded = encoded
+        if len(decoded) <= _KEPT_CONTENT:
+            self._decoded.content = decoded
+        return decoded
+
+    @property
+    def has_known_encoding(self) -> bool:
+        """Whether the transfer encoding is one that `content` could undo (RFC 8621 §4.1.4 isEncodingProblem)."""
+        self.content()
+        return self._decoded.is_known
+
+    @property
+    def size(self) -> int:
+        """Octets after transfer decoding and before charset decoding."""
+        return len(self.content())
+
+    @property
+    def blob_id(self) -> str | None:
+        """The blob id of the decoded content; None for a multipart (RFC 8621 §4.1.4)."""
+        if self.is_multipart:
+            return None
+        if not self._decoded.blob_id:
+            self._decoded.blob_id = blob_id(hashlib.sha256(self.content()).digest())
+        return self._decoded.blob_id
+
+    def walk(self) -> "Iterator[Part]":
+        """Yield this part and all below it, depth first."""
+        waiting = [self]
+        while waiting:
+            part = waiting.pop()
+            yield part
+            waiting.extend(reversed(part.subparts))
+
+    def header(self, name: str, form: HeaderForm = HeaderForm.RAW, *, all_instances: bool = False) -> JSON:
+        """Return one of the part's own header fields in a form, as `Message.header` does."""
+        return read_header(self.fields, name, form, all_instances=all_instances)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A whole message: its octets, its header fields in order, its tree of parts, and what was wrong with it."""
+
+    octets: bytes = field(repr=False)
+    fields: tuple[HeaderField, ...]
+    root: Part
+    defects: tuple[Defect, ...]
+
+    def header(self, name: str, form: HeaderForm = HeaderForm.RAW, *, all_instances: bool = False) -> JSON:
+        """Return a header field in a form: the last instance's value, or None where there is none.
+
+        With `all_instances` a list in message order, empty where there is none. Names match without letter case.
+        RFC 8621 §4.1.2, §4.1.3; whether the field may be read in that form is `parse_header_property`'s business.
+        """
+        return read_header(self.fields, name, form, all_instances=all_instances)
+
+    def part(self, part_id: str) -> Part | None:
+        """Return the leaf with that id."""
+        return next((part for part in self.root.walk() if part.part_id == part_id), None)

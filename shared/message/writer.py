@@ -1,0 +1,150 @@
+"""Lines of text from runs, blocks, lists, cells and quotes: the layout of what HTML says, in plain text."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_SPACES: Final = re.compile(r"[ \t\n\f\r]++")
+
+# Deeper quotes and lists are drawn no deeper: a prefix must not outgrow its text.
+_MAX_DRAWN_DEPTH: Final = 10
+
+_RULE: Final = "----------"
+_CELL: Final = " | "
+_MAX_START_DIGITS: Final = 6
+
+
+@dataclass(slots=True)
+class _List:
+    next_number: int | None
+
+
+class TextWriter:
+    """Builds the text; white space collapses as in HTML, one blank line at most stands between paragraphs."""
+
+    def __init__(self) -> None:
+        self.quote_depth = 0
+        self._lines: list[str] = []
+        self._line: list[str] = []
+        self._lists: list[_List] = []
+        self._mark = ""  # of a list item, for its first line
+        self._wants_blank = False
+        self._ends_with_space = True
+        self._wants_cell = False
+
+    def text(self) -> str:
+        """Return what was written, without blank lines at its ends."""
+        self.end_line()
+        return "\n".join(self._lines).strip("\n")
+
+    def mark(self) -> int:
+        """Return a place in the line, for `link`."""
+        return len(self._line)
+
+    def text_run(self, text: str, *, is_pre: bool) -> None:
+        """Add text; in `pre` its lines and blanks stay."""
+        if is_pre:
+            first, *others = text.split("\n")
+            self._add(first)
+            for line in others:
+                self.line_break()
+                self._add(line)
+            return
+        text = _SPACES.sub(" ", text)
+        if self._ends_with_space:
+            text = text.removeprefix(" ")
+        self._add(text)
+
+    def _add(self, text: str) -> None:
+        if not text:
+            return
+        if self._wants_cell and text != " ":
+            self._line.append(_CELL)
+            self._wants_cell = False
+            text = text.removeprefix(" ")
+        self._line.append(text)
+        self._ends_with_space = text.endswith(" ")
+
+    def link(self, target: str, label_start: int) -> None:
+        """Add a link's target after its label, unless the label is the target."""
+        label = "".join(self._line[label_start:]).strip()
+        if _without_scheme(label) != _without_scheme(target):
+            blank = "" if self._ends_with_space else " "
+            self._add(f"{blank}<{target}>")
+
+    def line_break(self) -> None:
+        """End the line even if it is empty."""
+        if self._line:
+            self.end_line()
+        elif self._lines and self._lines[-1].strip("> "):
+            self._lines.append(self._prefix().rstrip())
+
+    def end_line(self) -> None:
+        """End the line unless it is empty."""
+        text = "".join(self._line).strip()
+        self._line = []
+        self._ends_with_space = True
+        self._wants_cell = False
+        if not text:
+            return
+        if self._wants_blank and self._lines and self._lines[-1].strip("> "):
+            self._lines.append(("> " * self._drawn_quotes()).rstrip())
+        self._wants_blank = False
+        self._lines.append(self._prefix() + text)
+        self._mark = ""
+
+    def end_paragraph(self) -> None:
+        """End the line; a blank line will stand before the next."""
+        self.end_line()
+        self._wants_blank = not (self._lists and self._mark)
+
+    def rule(self) -> None:
+        """Draw a horizontal rule."""
+        self.end_line()
+        self._line.append(_RULE)
+        self.end_line()
+
+    def begin_list(self, *, is_numbered: bool, start: str) -> None:
+        """Open a list; numbers begin at `start`."""
+        is_number = start.isascii() and start.isdigit() and len(start) <= _MAX_START_DIGITS
+        self._lists.append(_List((int(start) if is_number else 1) if is_numbered else None))
+
+    def end_list(self) -> None:
+        """Close the innermost list."""
+        self.end_line()
+        if self._lists:
+            self._lists.pop()
+        self._mark = ""
+
+    def begin_item(self) -> None:
+        """Begin an item of the innermost list."""
+        innermost = self._lists[-1] if self._lists else _List(None)
+        if innermost.next_number is None:
+            self._mark = "- "
+        else:
+            self._mark = f"{innermost.next_number}. "
+            innermost.next_number += 1
+        self._wants_blank = self._wants_blank and len(self._lines) == 0
+
+    def begin_cell(self) -> None:
+        """Begin a table cell: a bar stands between cells that share a line."""
+        if "".join(self._line).strip():
+            self._wants_cell = True
+            self._ends_with_space = True
+
+    def _drawn_quotes(self) -> int:
+        return min(self.quote_depth, _MAX_DRAWN_DEPTH)
+
+    def _prefix(self) -> str:
+        indent = "  " * max(0, min(len(self._lists), _MAX_DRAWN_DEPTH) - 1)
+        if self._lists and not self._mark:
+            indent += "  "
+        return "> " * self._drawn_quotes() + indent + self._mark
+
+
+def _without_scheme(url: str) -> str:
+    for scheme in ("https://", "http://", "mailto:", "tel:"):
+        if url.lower().startswith(scheme):
+            url = url[len(scheme) :]
+            break
+    return url.rstrip("/").lower()
