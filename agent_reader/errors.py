@@ -10,6 +10,8 @@
 import re
 from typing import Final
 
+# The server wants to be left alone; nothing smaller fares better (RFC 5530 §3; OVERQUOTA is Gmail's for bandwidth).
+_THROTTLING: Final = frozenset({"OVERQUOTA", "LIMIT", "THROTTLED"})
 _RESPONSE_CODE: Final = re.compile(r"\[([A-Z-]{1,40})[ \]]")
 
 
@@ -26,3 +28,8 @@ class Refused(Exception):  # noqa: N818 - names what the server did
         super().__init__(f"{verb}: {answer} {text}")
         self.verb, self.answer, self.text = verb, answer, text
         self.code = found[1] if found else ""
+
+    @property
+    def is_throttling(self) -> bool:
+        """Whether the server asks to be left alone for a while."""
+        return self.code in _THROTTLING or "throttled" in self.text.lower()

@@ -7,7 +7,6 @@ goes wrong finishes it: `ImapFailure`.
 import contextlib
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from imapclient import imap_utf7
@@ -16,8 +15,8 @@ from imapclient.exceptions import IMAPClientError
 from agent_reader.errors import Refused
 from agent_reader.imap import answers
 from agent_reader.imap.answers import Record
+from agent_reader.imap.values import Examined, FetchedMessage, ListedMailbox, MessageState
 from agent_reader.imap.verbs import CLIENT_NAME, READER_TABLE
-from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState
 from shared.identity import MAX_MESSAGE_OCTETS
 from shared.imap_guard import GuardRefusal
 from shared.imap_login import READ_SECONDS, GuardedClient, ImapLogin, connect, protocol_failure
@@ -30,17 +29,6 @@ _MOST_UIDS_A_LINE: Final = 50_000
 _PIECE_OCTETS: Final = 1024 * 1024
 # Of a message too large to be read whole, only the header is kept; a header is never this large honestly.
 _MOST_HEADER_OCTETS: Final = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """A mailbox as EXAMINE showed it; `highestmodseq` is None without CONDSTORE, `mailbox_id` is RFC 8474's."""
-
-    uidvalidity: int
-    uidnext: int
-    exists: int
-    highestmodseq: int | None
-    mailbox_id: str | None
 
 
 class ReadOnlySession:

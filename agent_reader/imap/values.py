@@ -1,4 +1,4 @@
-"""What a mail server shows, as values: a listed mailbox, a message's state, a fetched message."""
+"""What a mail server shows, as values: a listed mailbox, an examined one, a message's state, a fetched message."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,7 +6,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class ListedMailbox:
-    """A mailbox as LIST shows it: decoded name, hierarchy delimiter, attributes (`\\Noselect`, `\\Sent`, ...)."""
+    r"""A mailbox as LIST shows it: decoded name, hierarchy delimiter, attributes (`\Noselect`, `\Sent`, ...)."""
 
     name: str
     delimiter: str | None
@@ -15,8 +15,19 @@ class ListedMailbox:
 
 
 @dataclass(frozen=True, slots=True)
+class Examined:
+    """A mailbox as EXAMINE showed it; `highestmodseq` is None without CONDSTORE, `mailbox_id` is RFC 8474's."""
+
+    uidvalidity: int
+    uidnext: int
+    exists: int
+    highestmodseq: int | None
+    mailbox_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class MessageState:
-    """The flags (as the server spells them, `\\Recent` left out) and MODSEQ of one message."""
+    r"""The flags (as the server spells them, `\Recent` left out) and MODSEQ of one message."""
 
     flags: frozenset[str]
     modseq: int | None
@@ -24,7 +35,10 @@ class MessageState:
 
 @dataclass(frozen=True, slots=True)
 class FetchedMessage:
-    """One message as fetched. `octets` is None above `shared.identity.MAX_MESSAGE_OCTETS`; then only `header` is there."""
+    """One message as fetched.
+
+    `octets` is None above `shared.identity.MAX_MESSAGE_OCTETS`; then only `header` is there.
+    """
 
     uid: int
     state: MessageState

@@ -47,7 +47,7 @@ class Mirror(Protocol):
         """Return every mailbox that is listed now, INBOX first."""
 
     def restart(self, mailbox_id: str, uidvalidity: int) -> None:
-        """Begin a mailbox anew under another UIDVALIDITY: its copies are forgotten, their Emails held, not destroyed."""
+        """Begin a mailbox anew under another UIDVALIDITY: its copies are forgotten; their Emails are held, not gone."""
 
     def states(self, mailbox_id: str) -> Mapping[int, MessageState]:
         """Return flags and MODSEQ of each UID that the mirror holds."""

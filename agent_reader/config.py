@@ -1,0 +1,89 @@
+"""The reader's configuration file, `reader.toml`."""
+
+from pathlib import Path
+from typing import Annotated, Final, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from shared.imap_login import ImapLogin
+from shared.settings import Section
+
+DEFAULT_PATH: Final = Path("/etc/mailwarrant/reader.toml")
+_SQLITE: Final = "sqlite:///"
+
+Uid = Annotated[int, Field(ge=0, lt=2**32)]
+Address = Annotated[str, StringConstraints(pattern=r"^(localhost|127\.0\.0\.1|\[::1\]):\d{1,5}$")]
+MailboxName = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class Server(Section):
+    """`[server]`: where agents connect (`listen`), and where the executor asks (`socket`).
+
+    `executor_uid` is the one uid besides the reader's own that the private socket answers; `public_url` is the address
+    that agents see when a proxy stands in front.
+    """
+
+    listen: Address = "127.0.0.1:8620"
+    socket: Path = Path("/run/mailwarrant/reader.sock")
+    executor_uid: Uid | None = None
+    public_url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#]+$", max_length=255)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not self.socket.is_absolute():
+            raise ValueError("`socket` is an absolute path")
+        # A Unix socket's path ends at 107 octets on Linux.
+        if len(bytes(self.socket)) > 107:  # noqa: PLR2004 - the line above says why
+            raise ValueError("the path of `socket` is longer than the 107 octets that a Unix socket can have")
+        if self.port > 65535:  # noqa: PLR2004 - the last TCP port
+            raise ValueError("`listen` names a port above 65535")
+        return self
+
+    @property
+    def host(self) -> str:
+        """The host of `listen`, without brackets."""
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port of `listen`; 0 takes any free one."""
+        return int(self.listen.rpartition(":")[2])
+
+
+class StoreSettings(Section):
+    """`[store]`: the folder of the index, e.g. `sqlite:////var/lib/agent-reader`; plain text on disk to its readers."""
+
+    url: Annotated[str, StringConstraints(pattern=r"^sqlite:///.+")]
+
+    @property
+    def folder(self) -> Path:
+        """The folder that the URL names."""
+        return Path(self.url.removeprefix(_SQLITE))
+
+
+class Account(ImapLogin):
+    """`[[accounts]]`: one mailbox account, read with a login of its own.
+
+    `mailboxes` are the names, as this login sees them, that are read; left out, all are. `sync_seconds` is the pause
+    between two looks.
+    """
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=255)] | None = None
+    mailboxes: Annotated[tuple[MailboxName, ...], Field(min_length=1)] | None = None
+    # New mail is seen within seconds, and one EXAMINE per mailbox four times a minute is below what mail clients do.
+    sync_seconds: Annotated[int, Field(ge=1, le=86_400)] = 15
+
+
+class ReaderSettings(Section):
+    """The whole file."""
+
+    server: Server = Server()
+    store: StoreSettings
+    accounts: Annotated[tuple[Account, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        ids = [account.id for account in self.accounts]
+        if len(set(ids)) != len(ids):
+            raise ValueError("two of `accounts` have the same id")
+        return self
