@@ -1,0 +1,178 @@
+"""Whose process is at the other end of a connection, told by the kernel: nothing is trusted because it is local.
+
+Any local process can connect to loopback TCP, so the uid of the peer's socket is looked up in /proc/net/tcp and tcp6
+when the connection is accepted (Unix sockets: SO_PEERCRED). What cannot be told is refused; where there is no /proc
+(macOS) nothing about TCP can be told, and `can_tell_tcp_peers` says so.
+"""
+
+import asyncio
+import ipaddress
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from shared.problem import MEDIA_TYPE, Problem
+
+Address = tuple[str, int]
+
+_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+
+# Columns of a line of those tables, after its number.
+_LOCAL, _REMOTE, _UID, _INODE = 1, 2, 7, 9
+_COLUMNS: Final = 10
+
+# Where the protocol leaves what it found, in the extensions of an ASGI scope.
+_EXTENSION: Final = "mailwarrant.peer_uid"
+
+_REFUSAL: Final = Problem(
+    403,
+    "peer_not_allowed",
+    "The process that connects belongs to an operating-system user that is not allowed here, or cannot be told.",
+    "Connect as a user that `allow_uids` lists.",
+)
+
+
+def can_tell_tcp_peers() -> bool:
+    """Whether this system has the tables that name the uid of a TCP peer on the same machine."""
+    return _TABLES[0].exists()
+
+
+def uid_in_tables(tables: list[str], peer: Address, ours: Address) -> int | None:
+    """Return the uid of the socket whose own address is `peer` and whose remote one is `ours`, or None.
+
+    `tables` are the texts of /proc/net/tcp and tcp6. A socket that its process closed has neither an owner nor an
+    inode there (and shows uid 0), so it counts as unknown; so do two sockets of different uids.
+    """
+    wanted = (_normal(peer), _normal(ours))
+    uids: set[int] = set()
+    for table in tables:
+        for line in table.splitlines()[1:]:
+            columns = line.split()
+            if len(columns) < _COLUMNS or columns[_INODE] == "0":
+                continue
+            if (_address(columns[_LOCAL]), _address(columns[_REMOTE])) == wanted:
+                uids.add(int(columns[_UID]))
+    return uids.pop() if len(uids) == 1 else None
+
+
+def uid_of_tcp_peer(peer: Address, ours: Address) -> int | None:
+    """Return the uid of the process that made the peer's socket, or None where it cannot be told."""
+    try:
+        return uid_in_tables([table.read_text(encoding="ascii") for table in _TABLES if table.exists()], peer, ours)
+    except (OSError, ValueError):
+        return None
+
+
+def uid_of_socket(connection: Any) -> int | None:  # noqa: ANN401 - a socket, or asyncio's wrapper of one
+    """Return the uid behind the other end of an accepted connection, Unix or loopback TCP, or None."""
+    try:
+        if connection.family == socket.AF_UNIX:
+            return _uid_of_unix_peer(connection)
+        return uid_of_tcp_peer(connection.getpeername()[:2], connection.getsockname()[:2])
+    except OSError:
+        return None
+
+
+def _uid_of_unix_peer(connection: socket.socket) -> int | None:
+    if sys.platform != "linux":
+        return None
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _, uid, _ = struct.unpack("3i", credentials)
+    # -1, unsigned: the peer lives in another user namespace or is gone.
+    return int(uid) if uid >= 0 else None
+
+
+def _normal(address: Address) -> tuple[str, int]:
+    parsed = ipaddress.ip_address(address[0].partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    return parsed.compressed, address[1]
+
+
+def _address(column: str) -> tuple[str, int]:
+    # The kernel prints each 32-bit word of the address as a number of its own byte order.
+    digits, _, port = column.partition(":")
+    words = [int(digits[start : start + 8], 16) for start in range(0, len(digits), 8)]
+    packed = b"".join(word.to_bytes(4, sys.byteorder) for word in words)
+    return _normal((str(ipaddress.ip_address(packed)), int(port, 16)))
+
+
+class PeerProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1 protocol that asks for the peer's uid once, when the connection is accepted."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Look the peer up before anything of it is read."""
+        super().connection_made(transport)
+        uid = uid_of_socket(transport.get_extra_info("socket"))
+        behind = self.app
+
+        async def with_uid(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - uvicorn's types and starlette's
+            scope.setdefault("extensions", {})[_EXTENSION] = uid
+            await behind(scope, receive, send)
+
+        self.app = with_uid
+
+
+class PeerUidGate:
+    """Refuses every request whose peer is not one of `allow_uids`, before anything of it is parsed.
+
+    `refused` counts. Behind another server than `PeerProtocol` the uid is looked up by the addresses of the scope,
+    which must then come from the socket (no proxy headers).
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        allow_uids: frozenset[int],
+        uid_of: Callable[[Address, Address], int | None] = uid_of_tcp_peer,
+    ) -> None:
+        self._app = app
+        self._allow_uids = allow_uids
+        self._uid_of = uid_of
+        self.refused = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let one request through, or answer it."""
+        if scope["type"] == "lifespan" or self._uid(scope) in self._allow_uids:
+            await self._app(scope, receive, send)
+            return
+        self.refused += 1
+        if scope["type"] == "http":
+            await _refuse(send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    def _uid(self, scope: Scope) -> int | None:
+        extensions = scope.get("extensions") or {}
+        if _EXTENSION in extensions:
+            found = extensions[_EXTENSION]
+            return found if isinstance(found, int) else None
+        client, server = scope.get("client"), scope.get("server")
+        if client is None or server is None or server[1] is None:
+            return None
+        try:
+            return self._uid_of((client[0], client[1]), (server[0], server[1]))
+        except ValueError:
+            return None
+
+
+async def _refuse(send: Send) -> None:
+    body = _REFUSAL.encoded()
+    await send(
+        {
+            "type": "http.response.start",
+            "status": _REFUSAL.status,
+            "headers": [
+                (b"content-type", MEDIA_TYPE.encode()),
+                (b"content-length", str(len(body)).encode()),
+                (b"connection", b"close"),
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
