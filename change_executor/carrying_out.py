@@ -1,6 +1,7 @@
 """One errand in one IMAP session: check, let the intent be committed, move, verify. It knows no journal."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,7 +91,7 @@ def _check(session: MoveSession, errand: Errand, checkpoint: Checkpoint) -> _Rea
     if message.sha256 != errand.octets_sha256:
         return Ending(Event.CHANGED, Outcome.MESSAGE_CHANGED)
     target = session.status(errand.target)
-    elsewhere = {mailbox: session.status(mailbox).uidnext for mailbox in errand.others()}
+    elsewhere = _uidnext_elsewhere(session, errand)
     checkpoint(checkpoints.TARGET_ASKED)
     intent = Intent(
         proposal=errand.proposal.id,
@@ -107,6 +108,15 @@ def _check(session: MoveSession, errand: Errand, checkpoint: Checkpoint) -> _Rea
         internaldate=message.internaldate,
     )
     return _Ready(intent, message.flags, elsewhere)
+
+
+def _uidnext_elsewhere(session: MoveSession, errand: Errand) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for mailbox in errand.others():
+        # A destination that this message has no business in must not hold it up.
+        with suppress(MailboxRefused):
+            found[mailbox] = session.status(mailbox).uidnext
+    return found
 
 
 def _judge(session: MoveSession, errand: Errand, ready: _Ready, reply: MoveReply) -> Ending:

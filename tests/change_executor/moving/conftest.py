@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.change_executor.moving.workshop import Workshop
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.servers.dovecot import Dovecot
+
+
+@pytest.fixture
+def workshop(dovecot: Dovecot, tmp_path: Path) -> Iterator[Workshop]:
+    """The executor's login may move there and back."""
+    opened = Workshop(dovecot, tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def narrow_workshop(narrow_dovecot: Dovecot, tmp_path: Path) -> Iterator[Workshop]:
+    """The executor's login may move there only."""
+    opened = Workshop(narrow_dovecot, tmp_path)
+    yield opened
+    opened.close()
