@@ -1,0 +1,132 @@
+"""The tokens that let an agent propose to one queue: made and revoked by the operator, stored as digests."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from sqlalchemy import Connection, insert, select, update
+
+from change_executor.journal import schema
+from change_executor.journal.journal import Journal
+from shared.proposal import AGENT_PATTERN
+from shared.tokens import Token, TokenKind, new_token
+
+_AGENT: Final = re.compile(AGENT_PATTERN, re.ASCII)
+
+# The operator is at the machine, so that the log says no more than this.
+_OPERATOR: Final = "operator"
+
+# Ten years: past that a mandatory expiry is none.
+MAX_LIFETIME_DAYS: Final = 3650
+
+
+class TokenRefused(Exception):  # noqa: N818 - a refusal is what it is
+    """A token that cannot be made or revoked as asked: `code`, what is wrong and what to do next."""
+
+    def __init__(self, code: str, detail: str, fix: str) -> None:
+        super().__init__(f"{detail} {fix}")
+        self.code, self.detail, self.fix = code, detail, fix
+
+
+class TokenFault(StrEnum):
+    """Why a well-formed token opens nothing."""
+
+    UNKNOWN = "token_unknown"
+    EXPIRED = "token_expired"
+    REVOKED = "token_revoked"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposer:
+    """Who a token speaks for, and the one queue that it opens."""
+
+    agent: str
+    queue: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRow:
+    """A row of `tokens` without its digest; times aware UTC."""
+
+    id: str
+    agent: str
+    queue: str
+    created_at: datetime
+    expires_at: datetime
+    revoked_at: datetime | None
+
+
+def create_token(
+    journal: Journal, *, agent: str, queue: str, days: int, random_octets: Callable[[int], bytes]
+) -> Token:
+    """Make a token of an agent for a queue, good for `days`; its text is shown once and never stored.
+
+    Raises `TokenRefused`, `JournalUnavailable`.
+    """
+    if _AGENT.fullmatch(agent) is None:
+        raise TokenRefused(
+            "malformed_agent", "That is not a name for an agent.", "Use 1 to 40 of a-z, 0-9 and dash; no capitals."
+        )
+    if not 1 <= days <= MAX_LIFETIME_DAYS:
+        raise TokenRefused("lifetime", "A token ends by itself.", f"Give 1 to {MAX_LIFETIME_DAYS} days.")
+    token = new_token(TokenKind.PROPOSER, random_octets)
+    with journal.writing() as writing:
+        expires_at = writing.now + timedelta(days=days)
+        writing.connection.execute(
+            insert(schema.tokens).values(
+                id=token.id,
+                agent=agent,
+                queue=queue,
+                digest=token.digest().hex(),
+                created_at=writing.now,
+                expires_at=expires_at,
+            )
+        )
+        details = {"agent": agent, "queue": queue, "expires_at": schema.to_microseconds(expires_at)}
+        writing.append("token:create", token.id, _OPERATOR, details)
+    return token
+
+
+def revoke_token(journal: Journal, token_id: str) -> TokenRow:
+    """Revoke a token at once. Raises `TokenRefused` for an unknown or revoked one, `JournalUnavailable`."""
+    with journal.writing() as writing:
+        row = _row(writing.connection, token_id)
+        if row is None:
+            raise TokenRefused("unknown_token", "No token has this id.", "See: change-executor token list")
+        if row.revoked_at is not None:
+            raise TokenRefused("already_revoked", "This token is revoked already.", "Nothing is left to do.")
+        writing.connection.execute(
+            update(schema.tokens).where(schema.tokens.c.id == token_id).values(revoked_at=writing.now)
+        )
+        writing.append("token:revoke", token_id, _OPERATOR, {"agent": row.agent, "queue": row.queue})
+    return row
+
+
+def list_tokens(journal: Journal) -> tuple[TokenRow, ...]:
+    """Return every token that was made, oldest first."""
+    with journal.reading() as connection:
+        rows = connection.execute(select(*_SHOWN).order_by(schema.tokens.c.created_at, schema.tokens.c.id))
+        return tuple(TokenRow(*row) for row in rows)
+
+
+def opened_by(connection: Connection, token: Token, now: datetime) -> Proposer | TokenFault:
+    """Return who a proposer token speaks for, or why it opens nothing; why is told to its holder alone."""
+    row = connection.execute(select(schema.tokens).where(schema.tokens.c.id == token.id)).first()
+    if row is None or not token.matches(bytes.fromhex(row.digest)):
+        return TokenFault.UNKNOWN
+    if row.revoked_at is not None:
+        return TokenFault.REVOKED
+    if now >= row.expires_at:
+        return TokenFault.EXPIRED
+    return Proposer(row.agent, row.queue)
+
+
+_SHOWN: Final = tuple(column for column in schema.tokens.columns if column.name != "digest")
+
+
+def _row(connection: Connection, token_id: str) -> TokenRow | None:
+    found = connection.execute(select(*_SHOWN).where(schema.tokens.c.id == token_id)).first()
+    return None if found is None else TokenRow(*found)

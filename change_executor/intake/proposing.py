@@ -1,0 +1,176 @@
+"""What an agent can do: make a proposal, look at its own, withdraw one. Each is one transaction of the journal."""
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, Integer, and_, func, insert, or_, select, type_coerce
+
+from change_executor import policy
+from change_executor.config import ExecutorSettings
+from change_executor.errors import NoSuchProposal
+from change_executor.intake import problems
+from change_executor.intake.doorway import Listing, cursor_of
+from change_executor.intake.proposer_tokens import Proposer
+from change_executor.intake.views import view
+from change_executor.journal import schema
+from change_executor.journal.journal import Journal, NewProposal, Proposal, Writing, read_proposal
+from change_executor.lifecycle import OPEN, Event, TransitionRefused
+from change_executor.policy import ProposingRuling
+from shared.proposal import PROPOSAL_ID, ProposalRequest, ProposalView, State
+
+RandomOctets = Callable[[int], bytes]
+
+# 20 base32 characters are 100 bits; they are cut from 13 octets.
+_ID_OCTETS: Final = 13
+_ID_CHARACTERS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A proposal, and whether this request made it."""
+
+    view: ProposalView
+    created: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Proposals of one agent, newest first; `cursor` asks for the next page, None at the end."""
+
+    proposals: tuple[ProposalView, ...]
+    cursor: str | None
+
+
+def propose(
+    journal: Journal,
+    settings: ExecutorSettings,
+    proposer: Proposer,
+    request: ProposalRequest,
+    random_octets: RandomOctets,
+) -> Proposed:
+    """Record a proposal, or find the agent's open one for the same message and destination.
+
+    Raises a `Problem`, `JournalUnavailable`.
+    """
+    queue_id = proposer.queue if request.queue is None else request.queue
+    queue = settings.queue(queue_id)
+    with journal.writing() as writing:
+        ruling = policy.judge_proposing(
+            queue,
+            token_queue=proposer.queue,
+            from_role=request.from_role,
+            to_role=request.to_role,
+            pending_of_agent=_pending_of(writing.connection, proposer.agent, queue_id),
+            stopped=writing.stopped(),
+        )
+        if queue is None or ruling in {ProposingRuling.UNKNOWN_QUEUE, ProposingRuling.UNKNOWN_ROLE}:
+            raise problems.refused_by_policy(ruling)
+        latest = _latest(writing.connection, queue_id, request.email_id)
+        if latest is not None and latest.state in OPEN:
+            if (latest.agent, latest.to_role) != (proposer.agent, request.to_role):
+                raise problems.already_proposed()
+            return Proposed(view(writing.connection, latest), created=False)
+        if ruling is not ProposingRuling.ALLOWED:
+            raise problems.refused_by_policy(ruling)
+        made = writing.create(
+            NewProposal(
+                id=_new_id(random_octets),
+                agent=proposer.agent,
+                queue=queue_id,
+                email_id=request.email_id,
+                from_role=request.from_role,
+                to_role=request.to_role,
+                expires_at=policy.expires_at(queue, writing.now),
+                predecessor=None if latest is None else latest.id,
+            )
+        )
+        _keep_reason(writing, made.id, request.reason)
+        return Proposed(view(writing.connection, made), created=True)
+
+
+def own_proposal(journal: Journal, proposer: Proposer, proposal_id: str) -> ProposalView:
+    """Return one of the agent's own. Raises `unknown_proposal`, alike for none and for another agent's."""
+    with journal.reading() as connection:
+        return view(connection, _own(connection, proposer, proposal_id))
+
+
+def own_proposals(journal: Journal, proposer: Proposer, listing: Listing) -> Page:
+    """Return a page of the agent's own."""
+    table = schema.proposals
+    query = select(table.c.id).where(table.c.agent == proposer.agent)
+    if listing.state is not None:
+        query = query.where(table.c.state == listing.state.value)
+    if listing.before is not None:
+        # As the integer that it is: a cursor is untrusted, and no datetime reaches as far as its digits.
+        created_at, before = type_coerce(table.c.created_at, Integer), listing.before
+        query = query.where(or_(created_at < before[0], and_(created_at == before[0], table.c.id < before[1])))
+    query = query.order_by(table.c.created_at.desc(), table.c.id.desc()).limit(listing.limit + 1)
+    with journal.reading() as connection:
+        ids = connection.execute(query).scalars().all()
+        rows = [read_proposal(connection, proposal_id) for proposal_id in ids[: listing.limit]]
+        views = tuple(view(connection, row) for row in rows)
+    if len(ids) <= listing.limit:
+        return Page(views, None)
+    return Page(views, cursor_of(schema.to_microseconds(rows[-1].created_at), rows[-1].id))
+
+
+def withdraw(journal: Journal, proposer: Proposer, proposal_id: str) -> ProposalView:
+    """Withdraw one of the agent's own; again for a withdrawn one changes nothing. Raises a `Problem`."""
+    with journal.writing() as writing:
+        before = _own(writing.connection, proposer, proposal_id)
+        if before.state is State.WITHDRAWN:
+            return view(writing.connection, before)
+        try:
+            after = writing.advance(proposal_id, Event.WITHDRAW, f"agent:{proposer.agent}")
+        except TransitionRefused:
+            raise problems.not_withdrawable(before.state) from None
+        return view(writing.connection, after)
+
+
+def _own(connection: Connection, proposer: Proposer, proposal_id: str) -> Proposal:
+    if PROPOSAL_ID.fullmatch(proposal_id) is None:
+        raise problems.unknown_proposal()
+    try:
+        found = read_proposal(connection, proposal_id)
+    except NoSuchProposal:
+        raise problems.unknown_proposal() from None
+    if found.agent != proposer.agent:
+        raise problems.unknown_proposal()
+    return found
+
+
+def _pending_of(connection: Connection, agent: str, queue_id: str) -> int:
+    table = schema.proposals
+    return connection.execute(
+        select(func.count())
+        .select_from(table)
+        .where(table.c.state == State.PENDING.value, table.c.agent == agent, table.c.queue == queue_id)
+    ).scalar_one()
+
+
+def _latest(connection: Connection, queue_id: str, email_id: str) -> Proposal | None:
+    # An open one, of which there is at most one, before all that have ended.
+    table = schema.proposals
+    still_open = table.c.state.in_([state.value for state in OPEN])
+    found = (
+        connection.execute(
+            select(table)
+            .where(table.c.queue == queue_id, table.c.email_id == email_id)
+            .order_by(still_open.desc(), table.c.created_at.desc(), table.c.id.desc())
+            .limit(1)
+        )
+        .mappings()
+        .first()
+    )
+    return None if found is None else Proposal.from_row(found)
+
+
+def _new_id(random_octets: RandomOctets) -> str:
+    return "P" + base64.b32hexencode(random_octets(_ID_OCTETS)).decode("ascii").lower()[:_ID_CHARACTERS]
+
+
+def _keep_reason(writing: Writing, proposal_id: str, reason: str | None) -> None:
+    if reason is not None:
+        writing.connection.execute(insert(schema.texts).values(proposal=proposal_id, kind="reason", text=reason))

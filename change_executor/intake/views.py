@@ -1,0 +1,53 @@
+"""A row of the journal as its agent may see it: no person's name, no mailbox name, nothing of other agents."""
+
+from sqlalchemy import Connection, select
+
+from change_executor.journal import schema
+from change_executor.journal.journal import Proposal
+from shared.proposal import Decision, Outcome, ProposalView, Waiting
+
+
+def view(connection: Connection, row: Proposal) -> ProposalView:
+    """Return a proposal as its agent sees it; texts that were forgotten are null."""
+    table = schema.texts
+    texts = dict(
+        connection.execute(
+            select(table.c.kind, table.c.text).where(
+                table.c.proposal == row.id, table.c.kind.in_(["reason", "decision_reason"])
+            )
+        ).tuples()
+    )
+    # By the names on the wire, since two of them are no Python names.
+    return ProposalView.model_validate(
+        {
+            "id": row.id,
+            "state": row.state,
+            "queue": row.queue,
+            "emailId": row.email_id,
+            "from": row.from_role,
+            "to": row.to_role,
+            "reason": texts.get("reason"),
+            "createdAt": row.created_at,
+            "expiresAt": row.expires_at,
+            "predecessor": row.predecessor,
+            "waiting": _waiting(row),
+            "decision": _decision(row, texts.get("decision_reason")),
+            "outcome": _outcome(row),
+        }
+    )
+
+
+def _waiting(row: Proposal) -> Waiting | None:
+    if row.waiting_code is None or row.waiting_since is None:
+        return None
+    return Waiting(code=row.waiting_code, since=row.waiting_since)
+
+
+def _decision(row: Proposal, reason: str | None) -> Decision | None:
+    return None if row.decided_at is None else Decision(by="person", at=row.decided_at, reason=reason)
+
+
+def _outcome(row: Proposal) -> Outcome | None:
+    if row.outcome_code is None or row.outcome_at is None:
+        return None
+    return Outcome(code=row.outcome_code, at=row.outcome_at, copiesLeft=row.copies_left)
