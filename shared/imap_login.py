@@ -144,8 +144,6 @@ def connect(login: ImapLogin, table: VerbTable, read_seconds: float = READ_SECON
         if login.tls == "starttls":
             _start_tls(client, context, where)
         _sign_in(client, login.user, secret.get_secret_value(), where)
-        client._cached_capabilities = None  # noqa: SLF001 - a server shows its full list only now
-        client.capabilities()
     except BaseException:
         client.close_connection()
         raise
@@ -214,6 +212,8 @@ def _sign_in(client: GuardedClient, user: str, secret: str, where: str) -> None:
             client.plain_login(user, secret)
         else:
             client.login(user, secret)
+        client._cached_capabilities = None  # noqa: SLF001 - a server shows its full list only now
+        client.capabilities()
     except LoginError as error:
         raise ImapFailure(
             "login_refused",
@@ -221,7 +221,7 @@ def _sign_in(client: GuardedClient, user: str, secret: str, where: str) -> None:
             "Mend `user` or the secret; some providers want an application password.",
             retryable=False,
         ) from None
-    except GuardRefusal:
+    except (GuardRefusal, UnicodeEncodeError):
         raise ImapFailure(
             "login_refused",
             f"{where}: the password has characters that LOGIN cannot carry.",

@@ -5,7 +5,6 @@ goes wrong finishes it: `ImapFailure`.
 """
 
 import contextlib
-import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
@@ -58,9 +57,7 @@ class ReadOnlySession:
 
     def interrupt(self) -> None:
         """End whatever the session's own thread waits for, from another thread; its call raises `ImapFailure`."""
-        # The socket's own method: TLS would first take apart what the other thread reads from.
-        with contextlib.suppress(OSError):
-            socket.socket.shutdown(self._client.socket(), socket.SHUT_RDWR)
+        self._client.break_off()
 
     def list_mailboxes(self) -> list[ListedMailbox]:
         """List every mailbox of every namespace. Raises `Refused`, `ImapFailure`."""

@@ -1,0 +1,389 @@
+"""Nothing but the reader's table can leave for a mail server: through the guard alone, and through the real client."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from imapclient.exceptions import IMAPClientError
+
+from agent_reader.imap.verbs import READER_TABLE
+from shared.imap_guard import MAX_LINE_OCTETS, Guard, GuardRefusal
+from shared.imap_login import GuardedClient, ImapLogin
+from tests.fakes.imap_server import HOST, ScriptedImapServer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+PERMITTED = [
+    b"A1 CAPABILITY",
+    b"A1 NOOP",
+    b"A1 LOGOUT",
+    b"A1 STARTTLS",
+    b"A1 NAMESPACE",
+    b"A1 UNSELECT",
+    b"A1 IDLE",
+    b"A1 ID NIL",
+    b'A1 ID ("name" "mailwarrant")',
+    b"A1 AUTHENTICATE PLAIN",
+    b"A1 AUTHENTICATE XOAUTH2",
+    b"A1 AUTHENTICATE OAUTHBEARER",
+    b'A1 LOGIN reader "pass word"',
+    b'A1 LOGIN reader@example.org "a\\"b\\\\c"',
+    b"A1 ENABLE CONDSTORE",
+    b"A1 ENABLE QRESYNC",
+    b'A1 LIST "" "*"',
+    b'A1 LIST "" "#shared.*" RETURN (SUBSCRIBED)',
+    b'A1 LIST "" "*" RETURN (SUBSCRIBED SPECIAL-USE)',
+    b'A1 LSUB "" "*"',
+    b'A1 STATUS "INBOX" (UIDNEXT UIDVALIDITY MESSAGES HIGHESTMODSEQ)',
+    b'A1 EXAMINE "B&APw-cher &- L&APY-hne"',
+    b'A1 EXAMINE "INBOX" (CONDSTORE)',
+    b'A1 EXAMINE "INBOX" (QRESYNC (1 99999999999))',
+    b"A1 UID FETCH 1:* (FLAGS MODSEQ) (CHANGEDSINCE 0)",
+    b"A1 UID FETCH 1:* (FLAGS) (CHANGEDSINCE 12 VANISHED)",
+    b"A1 UID FETCH 1,3:5 (FLAGS INTERNALDATE RFC822.SIZE MODSEQ BODY.PEEK[])",
+    b"A1 UID FETCH 1 (BODY.PEEK[]<0.1048576>)",
+    b"A1 UID FETCH 1 (BODY.PEEK[HEADER]<0.1048576>)",
+    b"A1 UID SEARCH RETURN (ALL) ALL",
+    b"A1 UID SEARCH ALL",
+    b"A1 UID SEARCH UID 1:50000",
+]
+
+REFUSED = [
+    # What changes a mailbox.
+    b'A1 SELECT "INBOX"',
+    b"A1 STORE 1 +FLAGS (\\Seen)",
+    b"A1 UID STORE 1 +FLAGS (\\Seen)",
+    b'A1 MOVE 1 "Trash"',
+    b'A1 UID MOVE 1 "Trash"',
+    b'A1 COPY 1 "Trash"',
+    b'A1 UID COPY 1 "Trash"',
+    b"A1 EXPUNGE",
+    b"A1 UID EXPUNGE 1",
+    b"A1 CLOSE",
+    b"A1 CHECK",
+    b'A1 APPEND "INBOX" {3}',
+    b'A1 APPEND "INBOX" {3+}',
+    b'A1 CREATE "x"',
+    b'A1 DELETE "x"',
+    b'A1 RENAME "x" "y"',
+    b'A1 SUBSCRIBE "x"',
+    b'A1 UNSUBSCRIBE "x"',
+    b'A1 SETACL "INBOX" anyone lr',
+    b'A1 SETMETADATA "" (/private/x "y")',
+    b"A1 COMPRESS DEFLATE",
+    b"A1 NOTIFY NONE",
+    # What reads and marks as read.
+    b"A1 UID FETCH 1 (BODY[])",
+    b"A1 UID FETCH 1 (RFC822)",
+    b"A1 UID FETCH 1 (RFC822.TEXT)",
+    b"A1 UID FETCH 1 (FLAGS BODY[TEXT])",
+    b"A1 UID FETCH 1 (BODY.PEEK[] BODY[])",
+    b"A1 UID FETCH 1 BODY.PEEK[]",
+    b"A1 UID FETCH 1 (BINARY[1])",
+    b"A1 UID FETCH 1 (FLAGS) (VANISHED)",
+    b"A1 UID FETCH $ (FLAGS)",
+    b"A1 UID FETCH 0 (FLAGS)",
+    b"A1 FETCH 1 (FLAGS)",
+    # Words in a question.
+    b'A1 UID SEARCH TEXT "x"',
+    b"A1 UID SEARCH HEADER Message-ID x",
+    b"A1 UID SEARCH CHARSET UTF-8 ALL",
+    b"A1 UID SEARCH RETURN (SAVE) ALL",
+    b"A1 SEARCH ALL",
+    # Odd spelling.
+    b'a1 select "INBOX"',
+    b"A1 noop",
+    b"A1 Uid Fetch 1 (FLAGS)",
+    b"A1 uid store 1 +FLAGS (\\Seen)",
+    b"A1  NOOP",
+    b" A1 NOOP",
+    b"A1\tNOOP",
+    b"A1 NOOP x",
+    b"* NOOP",
+    b"+ NOOP",
+    b"NOOP",
+    b"",
+    b"DONE",
+    b"A1 DONE",
+    b"c2VjcmV0",
+    b"*",
+    # Arguments that would be more than arguments.
+    b"A1 AUTHENTICATE PLAIN c2VjcmV0",
+    b"A1 AUTHENTICATE CRAM-MD5",
+    b'A1 LOGIN reader "x" "y"',
+    b"A1 LOGIN {6}",
+    b"A1 LOGIN {6+}",
+    b'A1 LOGIN "a\xc3\xa4" "b"',
+    b'A1 LIST "" "*" RETURN (CHILDREN)',
+    b'A1 LIST (SPECIAL-USE) "" "*"',
+    b'A1 LIST "" {1}',
+    b'A1 EXAMINE "INBOX" (ANNOTATE)',
+    b'A1 EXAMINE "IN"BOX"',
+    b'A1 EXAMINE INBOX" "x',
+    b"A1 ENABLE UTF8=ACCEPT",
+    b"A1 ID ()",
+    b'A1 ID ("name" "x")',
+    b'A1 STATUS "INBOX" (DELETED)',
+    b'A1 STATUS "INBOX" ()',
+    # NUL, CR and LF inside a line.
+    b"A1 NO\0OP",
+    b"A1 NOOP\0",
+    b'A1 EXAMINE "IN\0BOX"',
+    b'A1 EXAMINE "IN\rBOX"',
+    b'A1 EXAMINE "IN\nBOX"',
+    b"A1 NOOP\n",
+    b"A1 NOOP\r",
+    b"\r",
+    b"\n",
+]
+
+
+@pytest.mark.parametrize("line", PERMITTED)
+def test_a_line_of_the_table_leaves_whole_however_it_came_in_pieces(line: bytes) -> None:
+    octets = line + b"\r\n"
+    assert octets == Guard(READER_TABLE).pass_on(octets)
+    one_by_one = Guard(READER_TABLE)
+    left = [one_by_one.pass_on(octets[at : at + 1]) for at in range(len(octets))]
+    assert [b""] * (len(octets) - 1) + [octets] == left
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_any_other_line_is_refused_and_nothing_leaves_afterwards(line: bytes) -> None:
+    for pieces in ([line + b"\r\n"], [bytes([octet]) for octet in line + b"\r\n"]):
+        guard = Guard(READER_TABLE)
+        left: list[bytes] = []
+        with pytest.raises(GuardRefusal):
+            left.extend(guard.pass_on(piece) for piece in pieces)
+        assert b"" == b"".join(left)
+        with pytest.raises(GuardRefusal):
+            guard.pass_on(b"A2 NOOP\r\n")
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"A1 NOOP\r\nA2 NOOP\r\n",
+        b"A1 NOOP\r\nA2 EXPUNGE\r\n",
+        b"A1 NOOP\r\n\r\n",
+        b"A1 NOOP\nA2 EXPUNGE\r\n",
+        b'A1 LOGIN a "b\r\nA2 EXPUNGE\r\n',
+    ],
+)
+def test_several_commands_in_one_piece_are_refused_whole(octets: bytes) -> None:
+    guard = Guard(READER_TABLE)
+    with pytest.raises(GuardRefusal):
+        guard.pass_on(octets)
+
+
+def test_an_injected_line_never_leaves_with_the_command_that_carried_it() -> None:
+    guard = Guard(READER_TABLE)
+    assert guard.pass_on(b'A1 EXAMINE "INBOX"\r\nA2 UID STORE 1 +FLAGS (\\Del') == b'A1 EXAMINE "INBOX"\r\n'
+    with pytest.raises(GuardRefusal):
+        guard.pass_on(b"eted)\r\n")
+
+
+def test_a_base64_line_leaves_only_inside_authenticate_and_only_twice() -> None:
+    guard = Guard(READER_TABLE)
+    guard.pass_on(b"A1 AUTHENTICATE PLAIN\r\n")
+    assert guard.pass_on(b"AHJlYWRlcgBzZWNyZXQ=\r\n") == b"AHJlYWRlcgBzZWNyZXQ=\r\n"
+    assert guard.pass_on(b"\r\n") == b"\r\n"
+    with pytest.raises(GuardRefusal):
+        guard.pass_on(b"AHJlYWRlcgBzZWNyZXQ=\r\n")
+
+
+def test_after_authenticate_a_command_ends_the_time_of_base64_lines() -> None:
+    guard = Guard(READER_TABLE)
+    guard.pass_on(b"A1 AUTHENTICATE PLAIN\r\n")
+    guard.pass_on(b"A2 NOOP\r\n")
+    with pytest.raises(GuardRefusal):
+        guard.pass_on(b"AHJlYWRlcgBzZWNyZXQ=\r\n")
+
+
+@pytest.mark.parametrize("line", [b"not base64!", b"AHJl", b"A2 EXPUNGE", b"A2 SELECT INBOX"])
+def test_inside_authenticate_nothing_else_leaves(line: bytes) -> None:
+    guard = Guard(READER_TABLE)
+    guard.pass_on(b"A1 AUTHENTICATE PLAIN\r\n")
+    if line == b"AHJl":
+        assert guard.pass_on(line + b"\r\n") == line + b"\r\n"
+    else:
+        with pytest.raises(GuardRefusal):
+            guard.pass_on(line + b"\r\n")
+
+
+@pytest.mark.parametrize("line", [b"A2 NOOP", b"A2 DONE", b"done", b"DONE ", b"", b'A2 EXAMINE "INBOX"'])
+def test_during_idle_only_done_leaves(line: bytes) -> None:
+    guard = Guard(READER_TABLE)
+    guard.pass_on(b"A1 IDLE\r\n")
+    with pytest.raises(GuardRefusal):
+        guard.pass_on(line + b"\r\n")
+
+
+def test_done_ends_idle_once() -> None:
+    guard = Guard(READER_TABLE)
+    guard.pass_on(b"A1 IDLE\r\n")
+    assert guard.pass_on(b"DONE\r\n") == b"DONE\r\n"
+    with pytest.raises(GuardRefusal):
+        guard.pass_on(b"DONE\r\n")
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory() -> None:
+    guard = Guard(READER_TABLE)
+    with pytest.raises(GuardRefusal):
+        guard.pass_on(b"A1 UID FETCH " + b"1," * MAX_LINE_OCTETS)
+
+
+def test_a_refusal_says_whose_table_and_no_argument() -> None:
+    with pytest.raises(GuardRefusal) as refusal:
+        Guard(READER_TABLE).pass_on(b'A1 LOGIN reader "secret" "more"\r\n')
+    assert "secret" not in str(refusal.value)
+    assert str(refusal.value).startswith("reader:")
+
+
+_WORDS = [*PERMITTED, *REFUSED, b"\r\n", b"\n", b"\r", b"\0", b"DONE\r\n", b"AAAA\r\n", b"A9 IDLE\r\n"]
+
+
+def _allowed(line: bytes) -> bool:
+    """The table again, from its words: what a tagged line may be."""
+    tagged = re.fullmatch(rb"[A-Za-z0-9]{1,32} (UID [A-Z]+|[A-Z]+)(?: (.*))?", line, re.DOTALL)
+    return tagged is not None and READER_TABLE.permits(tagged[1], tagged[2] or b"")
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.one_of(st.binary(max_size=40), st.sampled_from([word + b"\r\n" for word in _WORDS] + _WORDS))))
+def test_whatever_comes_in_whatever_pieces_only_whole_permitted_lines_leave(pieces: list[bytes]) -> None:
+    guard = Guard(READER_TABLE)
+    left = bytearray()
+    try:
+        for piece in pieces:
+            left += guard.pass_on(piece)
+    except GuardRefusal:
+        pass
+    lines = bytes(left).split(b"\r\n")
+    assert lines.pop() == b""
+    sasl, idle = 0, False
+    for line in lines:
+        assert not re.search(rb"[\r\n\0]", line)
+        if idle:
+            assert line == b"DONE"
+            idle = False
+        elif sasl and b" " not in line:
+            assert re.fullmatch(rb"[A-Za-z0-9+/]*={0,2}|\*", line)
+            sasl -= 1
+        else:
+            assert _allowed(line)
+            sasl, idle = 2 if b" AUTHENTICATE " in line else 0, line.endswith(b" IDLE")
+    # And all of it came in, in this order.
+    assert b"".join(pieces).startswith(bytes(left))
+
+
+# The real client, over a socket.
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedImapServer]:
+    with ScriptedImapServer() as running:
+        yield running
+
+
+def _client(server: ScriptedImapServer, tmp_path: Path) -> GuardedClient:
+    login = ImapLogin(
+        id="a", host=HOST, port=server.port, tls="none", user="reader", secret_file=tmp_path / "never-read"
+    )
+    client = GuardedClient(READER_TABLE, login, ssl.create_default_context(), 20.0)
+    client.plain_login("reader", "secret")
+    client._imap.state = "SELECTED"
+    client._imap.is_readonly = True
+    client.capabilities()
+    return client
+
+
+_NOW = datetime(2026, 11, 29, tzinfo=UTC)
+_WRITES: dict[str, Callable[[Any], object]] = {
+    "select_folder": lambda client: client.select_folder("INBOX"),
+    "create_folder": lambda client: client.create_folder("x"),
+    "rename_folder": lambda client: client.rename_folder("x", "y"),
+    "delete_folder": lambda client: client.delete_folder("x"),
+    "subscribe_folder": lambda client: client.subscribe_folder("x"),
+    "unsubscribe_folder": lambda client: client.unsubscribe_folder("x"),
+    "close_folder": lambda client: client.close_folder(),
+    "add_flags": lambda client: client.add_flags([1], [b"\\Seen"]),
+    "remove_flags": lambda client: client.remove_flags([1], [b"\\Seen"]),
+    "set_flags": lambda client: client.set_flags([1], [b"\\Seen"], silent=True),
+    "delete_messages": lambda client: client.delete_messages([1]),
+    "add_gmail_labels": lambda client: client.add_gmail_labels([1], ["x"]),
+    "remove_gmail_labels": lambda client: client.remove_gmail_labels([1], ["x"]),
+    "set_gmail_labels": lambda client: client.set_gmail_labels([1], ["x"]),
+    "append": lambda client: client.append("INBOX", b"Subject: forged\r\n\r\n", msg_time=_NOW),
+    "multiappend": lambda client: client.multiappend("INBOX", [b"Subject: forged\r\n\r\n"]),
+    "copy": lambda client: client.copy([1], "Trash"),
+    "move": lambda client: client.move([1], "Trash"),
+    "expunge": lambda client: client.expunge(),
+    "expunge of a message": lambda client: client.expunge([1]),
+    "uid_expunge": lambda client: client.uid_expunge([1]),
+    "setacl": lambda client: client.setacl("INBOX", "anyone", "lr"),
+    "fetch that marks": lambda client: client.fetch([1], ["BODY[]"]),
+    "fetch of RFC822": lambda client: client.fetch([1], ["RFC822"]),
+    "fetch by sequence number": lambda client: client._imap.fetch("1", "(FLAGS)"),
+    "search for words": lambda client: client.search(["TEXT", "x"]),
+    "search with 8 bits": lambda client: client.search(["TEXT", "ä"], "UTF-8"),
+    "gmail_search": lambda client: client.gmail_search("x"),
+    "sort": lambda client: client.sort("ARRIVAL"),
+    "thread": lambda client: client.thread(),
+    "getacl": lambda client: client.getacl("INBOX"),
+    "get_quota_root": lambda client: client.get_quota_root("INBOX"),
+    "xlist_folders": lambda client: client.xlist_folders(),
+    "login with a line end": lambda client: client._imap.send(b'X1 LOGIN a "b\r\nX EXPUNGE"\r\n'),
+    "fetch item with a line end": lambda client: client.fetch([1], ["FLAGS)\r\nX EXPUNGE\r\nY NOOP ("]),
+    "search with a line end": lambda client: client.search("ALL\r\nX EXPUNGE"),
+    "flag with a line end": lambda client: client.add_flags([1], ["x)\r\nX EXPUNGE"]),
+    "uid with a line end": lambda client: client._imap.uid("FETCH", "1\r\nX EXPUNGE", "(FLAGS)"),
+    "id with a line end": lambda client: client.id_({"name": "mailwarrant\r\nX EXPUNGE"}),
+    "raw octets": lambda client: client._imap.send(b"X1 EXPUNGE\r\n"),
+    "done outside idle": lambda client: client._imap.send(b"DONE\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", _WRITES)
+def test_no_write_of_the_library_reaches_the_server(server: ScriptedImapServer, tmp_path: Path, name: str) -> None:
+    client = _client(server, tmp_path)
+    with pytest.raises(GuardRefusal):
+        _WRITES[name](client)
+    # Nor does anything after it.
+    with pytest.raises(GuardRefusal):
+        client.noop()
+    client.close_connection()
+    # A line that is permitted may leave before the one that was hidden behind it.
+    assert set(server.commands) <= {b"CAPABILITY", b"AUTHENTICATE PLAIN", b"UID SEARCH ALL"}
+    assert b"EXPUNGE" not in server.received
+
+
+def test_every_method_of_the_library_that_can_write_is_tried() -> None:
+    # A new release may bring a new one: this list is what 4.1 has, and names what is read-only or needs no server.
+    reads = {
+        "capabilities", "enable", "fetch", "find_special_folder", "folder_exists", "folder_status", "get_flags",
+        "get_gmail_labels", "get_quota", "get_quota_root", "getacl", "gmail_search", "has_capability", "id_", "idle",
+        "idle_check", "idle_done", "list_folders", "list_sub_folders", "login", "logout", "namespace", "noop",
+        "oauth2_login", "oauthbearer_login", "plain_login", "sasl_login", "search", "shutdown", "socket", "sort",
+        "starttls", "thread", "unselect_folder", "welcome", "xlist_folders",
+        "break_off", "close_connection", "octets_passed",
+        "AbortError", "Error", "ReadOnlyError",
+    }  # fmt: skip
+    public = {name for name in dir(GuardedClient) if not name.startswith("_")}
+    writes = {name.split()[0] for name in _WRITES} | {"set_quota"}
+    assert set() == public - reads - writes
+
+
+def test_a_mailbox_name_with_a_line_end_travels_as_a_name(server: ScriptedImapServer, tmp_path: Path) -> None:
+    client = _client(server, tmp_path)
+    with pytest.raises((IMAPClientError, KeyError, ValueError, IndexError, GuardRefusal)):
+        client.folder_status("a\r\nX EXPUNGE", ["UIDNEXT"])
+    client.close_connection()
+    assert server.commands[-1].startswith(b'STATUS "a&AA0ACg-X EXPUNGE"')

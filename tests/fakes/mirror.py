@@ -1,0 +1,163 @@
+"""A mirror in memory that keeps what sync tells it, and checks that sync keeps the contract."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState
+from agent_reader.sync.mirror import KnownMailbox, SetAside
+from shared.identity import email_id, message_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_UNSELECTABLE = frozenset({"\\Noselect", "\\NonExistent"})
+
+
+@dataclass
+class FakeMailbox:
+    """One mailbox; `looks` counts calls of looked."""
+
+    id: str
+    listed: ListedMailbox
+    uidvalidity: int | None = None
+    uidnext: int = 0
+    highestmodseq: int | None = None
+    messages: dict[int, FetchedMessage] = field(default_factory=dict)
+    aside: dict[int, SetAside] = field(default_factory=dict)
+    looks: int = 0
+
+
+class FakeMirror:
+    """Emails by id; `held` are those without a copy, until settle."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, FakeMailbox] = {}
+        self.held: set[str] = set()
+        self.destroyed: set[str] = set()
+        self.failures: list[str] = []
+        self.added: list[tuple[str, int]] = []
+        self.settled = 0
+        self.changes = 0
+        self.restarts = 0
+        self.happened = threading.Condition()
+        self.stop_after_adds: int | None = None
+
+    # What a test asks.
+
+    def names(self) -> set[str]:
+        return {mailbox.listed.name for mailbox in self.known.values()}
+
+    def named(self, name: str) -> FakeMailbox:
+        return next(mailbox for mailbox in self.known.values() if mailbox.listed.name == name)
+
+    def octets(self, name: str) -> dict[int, bytes]:
+        return {uid: message.octets or b"" for uid, message in self.named(name).messages.items()}
+
+    def email_ids(self) -> set[str]:
+        return {_id(message) for mailbox in self.known.values() for message in mailbox.messages.values()}
+
+    def await_settled(self, at_least: int, seconds: float = 20.0) -> None:
+        with self.happened:
+            assert self.happened.wait_for(lambda: self.settled >= at_least, seconds), self.failures
+
+    def await_failures(self, at_least: int, seconds: float = 20.0) -> None:
+        with self.happened:
+            assert self.happened.wait_for(lambda: len(self.failures) >= at_least, seconds)
+
+    # What sync calls.
+
+    def put_mailboxes(self, listing: Iterable[ListedMailbox]) -> None:
+        listed = {mailbox.name: mailbox for mailbox in listing}
+        for mailbox in list(self.known.values()):
+            if mailbox.listed.name not in listed:
+                self.vanish(mailbox.id, list(mailbox.messages))
+                del self.known[mailbox.id]
+        for name, entry in listed.items():
+            if name in self.names():
+                self.named(name).listed = entry
+            else:
+                mailbox_id = f"F{len(self.known)}{len(self.added)}{name}"
+                self.known[mailbox_id] = FakeMailbox(mailbox_id, entry)
+
+    def mailboxes(self) -> list[KnownMailbox]:
+        ordered = sorted(self.known.values(), key=lambda mailbox: (mailbox.listed.name != "INBOX", mailbox.listed.name))
+        return [
+            KnownMailbox(
+                mailbox.id,
+                mailbox.listed.name,
+                not mailbox.listed.attributes & _UNSELECTABLE,
+                mailbox.uidvalidity,
+                mailbox.uidnext,
+                mailbox.highestmodseq,
+            )
+            for mailbox in ordered
+        ]
+
+    def restart(self, mailbox_id: str, uidvalidity: int) -> None:
+        mailbox = self.known[mailbox_id]
+        self.restarts += mailbox.uidvalidity is not None
+        self.vanish(mailbox_id, list(mailbox.messages))
+        mailbox.aside.clear()
+        mailbox.uidvalidity, mailbox.uidnext, mailbox.highestmodseq = uidvalidity, 0, None
+
+    def states(self, mailbox_id: str) -> Mapping[int, MessageState]:
+        return {uid: message.state for uid, message in self.known[mailbox_id].messages.items()}
+
+    def set_aside(self, mailbox_id: str) -> Mapping[int, SetAside]:
+        return dict(self.known[mailbox_id].aside)
+
+    def add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> None:
+        mailbox = self.known[mailbox_id]
+        for message in messages:
+            assert message.uid not in mailbox.messages, "a message was fetched twice"
+            assert message.internaldate.tzinfo is not None
+            mailbox.messages[message.uid] = message
+            self.held.discard(_id(message))
+            self.added.append((mailbox.listed.name, message.uid))
+        if self.stop_after_adds is not None:
+            self.stop_after_adds -= 1
+            if self.stop_after_adds < 0:
+                raise InterruptedError
+
+    def put_aside(self, mailbox_id: str, message: SetAside) -> None:
+        self.known[mailbox_id].aside[message.uid] = message
+
+    def change(self, mailbox_id: str, states: Mapping[int, MessageState]) -> None:
+        mailbox = self.known[mailbox_id]
+        for uid, state in states.items():
+            old = mailbox.messages[uid]
+            mailbox.messages[uid] = FetchedMessage(uid, state, old.internaldate, old.size, old.octets, old.header)
+            self.changes += 1
+
+    def vanish(self, mailbox_id: str, uids: Iterable[int]) -> None:
+        mailbox = self.known[mailbox_id]
+        gone = [mailbox.messages.pop(uid) for uid in uids if uid in mailbox.messages]
+        for uid in uids:
+            mailbox.aside.pop(uid, None)
+        self.held |= {_id(message) for message in gone} - self.email_ids()
+
+    def looked(self, mailbox_id: str, uidnext: int, highestmodseq: int | None) -> None:
+        mailbox = self.known[mailbox_id]
+        mailbox.uidnext, mailbox.highestmodseq = uidnext, highestmodseq
+        mailbox.looks += 1
+
+    def settle(self) -> None:
+        with self.happened:
+            self.destroyed |= self.held
+            self.held.clear()
+            self.settled += 1
+            self.happened.notify_all()
+
+    def failed(self, code: str, detail: str, fix: str) -> None:
+        assert detail
+        assert fix
+        with self.happened:
+            self.failures.append(code)
+            self.happened.notify_all()
+
+
+def _id(message: FetchedMessage) -> str:
+    return email_id(message_digest(message.octets or message.header))
