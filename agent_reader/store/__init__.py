@@ -1,5 +1,27 @@
 """The index on disk: SQLite. Crosses from IMAP's vocabulary to JMAP's; one writer, many snapshot readers.
 
 Text, structure and headers are kept compressed; attachments are not. The index is plain text on disk to whoever can
-read its folder.
+read its folder. `Store` opens; sync writes through `Store.account`; questions are answered from `Store.snapshot`.
+Standards: RFC 8621 §2 to §4 for what is shown, RFC 6154 for roles and views. Never touches the network.
 """
+
+from agent_reader.store.changes import ChangeKind, DataType
+from agent_reader.store.mirror import AccountMirror
+from agent_reader.store.snapshot import MailboxCounts, Snapshot, StoredEmail, StoredMailbox
+from agent_reader.store.status import Failure, Location, MirrorStatus
+from agent_reader.store.store import FRESH_WITHIN, Store
+
+__all__ = [
+    "FRESH_WITHIN",
+    "AccountMirror",
+    "ChangeKind",
+    "DataType",
+    "Failure",
+    "Location",
+    "MailboxCounts",
+    "MirrorStatus",
+    "Snapshot",
+    "Store",
+    "StoredEmail",
+    "StoredMailbox",
+]

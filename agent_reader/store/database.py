@@ -1,0 +1,167 @@
+"""The file of one account: made private, its tables brought up to date, connections with the settings they need.
+
+One file for each account holds the mirror's tables and the search table. One transaction covers both, so they agree
+after a crash and in every snapshot, without a protocol between two files: SQLite in WAL mode commits several attached
+files one after the other, and a reader in between would see a message that the index lacks. The file is private to its
+owner and holds mail as plain text.
+"""
+
+import contextlib
+import os
+import re
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from agent_reader.store import migrations, search
+from shared.settings import ConfigurationError
+
+_FILE_MODE: Final = 0o600
+_FOLDER_MODE: Final = 0o700
+
+# The account id becomes part of a file's name.
+_ACCOUNT_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+# Another process (a status command) may hold a lock for milliseconds; ten seconds means that something is stuck.
+_BUSY_MILLISECONDS: Final = 10_000
+
+# 64 MiB of page cache and a mapped file keep the common words' lists at hand; measured with 181,000 messages.
+_CACHE_KIBIBYTES: Final = 64 * 1024
+_MAPPED_OCTETS: Final = 256 * 1024 * 1024
+
+
+def account_file(folder: Path, account_id: str) -> Path:
+    """Return the file of an account. Raises `ConfigurationError` where the id cannot name one."""
+    if _ACCOUNT_ID.fullmatch(account_id) is None:
+        raise ConfigurationError(
+            "[[accounts]] id",
+            f"{account_id!r} cannot be an account id.",
+            "Use 1 to 64 letters, digits, - and _; the first a letter or digit.",
+        )
+    return folder / f"mail-{account_id}.db"
+
+
+def open_file(path: Path, epoch: str) -> apsw.Connection:
+    """Return the writing connection of a file, made or migrated first. Raises `ConfigurationError`.
+
+    `epoch` names this file's states if it is made now.
+    """
+    try:
+        path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        _make_private(path)
+        _migrate(path)
+        return _prepared(path, epoch)
+    except OSError as error:
+        raise ConfigurationError(
+            "[store]",
+            f"{error.filename or path} cannot be used: {error.strerror}.",
+            "Make the folder, and let the reader's user own it (mode 0700).",
+        ) from None
+    except apsw.Error as error:
+        raise _unusable(path, error) from None
+
+
+def _prepared(path: Path, epoch: str) -> apsw.Connection:
+    connection = connect(path)
+    try:
+        connection.pragma("journal_mode", "wal")
+        connection.execute(
+            "INSERT OR IGNORE INTO account VALUES (1, ?, 0, 0, 0, NULL, NULL, NULL, NULL, NULL)", (epoch,)
+        )
+        search.make(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
+    """Return a connection to a file that exists."""
+    # A reader in WAL mode writes to the shared memory file, so it opens for writing too and is held back by a pragma.
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(_BUSY_MILLISECONDS)
+    # In WAL mode NORMAL loses at most the last transactions in a power cut and never the file; sync fetches them again.
+    for pragma, value in (
+        ("synchronous", "normal"),
+        ("trusted_schema", "off"),
+        ("cache_size", -_CACHE_KIBIBYTES),
+        ("mmap_size", _MAPPED_OCTETS),
+        ("temp_store", "memory"),
+    ):
+        connection.pragma(pragma, value)
+    if read_only:
+        connection.pragma("query_only", True)
+    return connection
+
+
+def _make_private(path: Path) -> None:
+    # SQLite gives its -wal and -shm files the mode of the database. A file that exists is not opened here: closing it
+    # would drop the locks of every connection of this process to it.
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE))
+    except FileExistsError:
+        if path.stat().st_mode & 0o077:
+            path.chmod(_FILE_MODE)
+
+
+def _unusable(path: Path, error: BaseException) -> ConfigurationError:
+    return ConfigurationError(
+        "[store]",
+        f"{path} cannot be used as an index: {error}.",
+        "Delete the file: it is made anew from the mail server. Or free space on its disk.",
+    )
+
+
+def _migrate(path: Path) -> None:
+    """Bring the tables up to date, with no connection of ours open.
+
+    alembic works through Python's own SQLite, a second library in this process: neither sees the other's locks, so
+    both must never have the file open at once (sqlite.org/howtocorrupt.html §2.2.1).
+    """
+    with contextlib.closing(connect(path)) as connection:
+        if _version(connection) == migrations.HEAD:
+            return
+    # Imported here: alembic costs a command line a third of a second, and most starts have nothing to migrate.
+    from alembic import command  # noqa: PLC0415 - see above
+    from alembic.config import Config  # noqa: PLC0415 - see above
+    from alembic.util import CommandError  # noqa: PLC0415 - see above
+    from sqlalchemy import create_engine, event  # noqa: PLC0415 - see above
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 - see above
+    from sqlalchemy.pool import NullPool  # noqa: PLC0415 - see above
+
+    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)
+    event.listen(engine, "connect", lambda raw, _record: _begin_by_ourselves(raw))
+    try:
+        with engine.begin() as migrating:
+            # Nobody else migrates until this transaction ends; whoever waited finds the work done.
+            migrating.exec_driver_sql("BEGIN IMMEDIATE")
+            config = Config()
+            config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+            config.attributes["connection"] = migrating
+            command.upgrade(config, "head")
+    except CommandError as error:
+        raise ConfigurationError(
+            f"[store] {path}",
+            f"was made by another version of the reader ({error}).",
+            "Run the newer version, or delete the file: it is made anew from the mail server.",
+        ) from None
+    except DBAPIError as error:
+        raise _unusable(path, error.orig or error) from None
+    finally:
+        engine.dispose()
+
+
+def _begin_by_ourselves(connection: sqlite3.Connection) -> None:
+    # Python's sqlite3 commits before a CREATE TABLE of its own accord unless it is told to keep out of transactions.
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
+
+
+def _version(connection: apsw.Connection) -> str | None:
+    known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'").get
+    if known is None:
+        return None
+    row = connection.execute("SELECT version_num FROM alembic_version").get
+    return None if row is None else str(row)

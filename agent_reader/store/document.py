@@ -1,0 +1,139 @@
+"""What is kept of a message so that Email/get needs no octets: its headers, its structure and its texts.
+
+A kept message comes back as a `shared.message` Message whose parts answer size, blob id and text as the original did.
+Attachments' octets are not kept; a text attachment is, up to a limit, since fetchAllBodyValues asks for it.
+"""
+
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from shared.message import HeaderField, Message, Part, body_lists
+
+# A text attachment up to this is worth its place; a larger one (a log, an export) is fetched as a blob.
+_MAX_KEPT_ATTACHMENT: Final = 1024 * 1024
+
+# A fifth larger than the best compression and five times faster.
+_LEVEL: Final = 3
+
+
+class _KeptPart(msgspec.Struct, array_like=True, frozen=True):
+    part_id: str | None
+    type: str
+    parameters: dict[str, str]
+    charset: str | None
+    disposition: str | None
+    name: str | None
+    cid: str | None
+    language: tuple[str, ...] | None
+    location: str | None
+    transfer_encoding: str
+    fields: tuple[tuple[str, bytes], ...]
+    subparts: tuple["_KeptPart", ...]
+    size: int
+    blob_id: str | None
+    is_known_encoding: bool
+    content: bytes | None
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(_KeptPart)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart(Part):
+    """A part as it was kept: `content` is empty where it was not kept (`is_kept` says so), size and blob id are right.
+
+    The fields' offsets are 0: the octets are on the mail server.
+    """
+
+    kept: bytes | None = None
+    kept_size: int = 0
+    kept_blob_id: str | None = None
+    kept_known_encoding: bool = True
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the content is here."""
+        return self.kept is not None
+
+    def content(self) -> bytes:
+        """Return the octets after transfer decoding, or none where they were not kept."""
+        return self.kept or b""
+
+    @property
+    def has_known_encoding(self) -> bool:
+        """Whether the transfer encoding could be undone."""
+        return self.kept_known_encoding
+
+    @property
+    def size(self) -> int:
+        """Octets after transfer decoding, kept or not."""
+        return self.kept_size
+
+    @property
+    def blob_id(self) -> str | None:
+        """The blob id of the decoded content."""
+        return self.kept_blob_id
+
+
+def pack(message: Message) -> bytes:
+    """Return a message as it is kept: zlib over msgpack."""
+    lists = body_lists(message)
+    body = {id(part) for part in (*lists.text_body, *lists.html_body)}
+    return zlib.compress(_ENCODER.encode(_keep(message.root, body)), _LEVEL)
+
+
+def unpack(packed: bytes) -> Message:
+    """Return the message that `pack` kept. Its `octets` are empty and its `defects` are not kept."""
+    root = _restore(_DECODER.decode(zlib.decompress(packed)))
+    return Message(b"", root.fields, root, ())
+
+
+def _keep(part: Part, body: set[int]) -> _KeptPart:
+    """Recurses once a level of multiparts, of which the parser allows 100."""
+    is_kept = part.type.startswith("text/") and (id(part) in body or part.size <= _MAX_KEPT_ATTACHMENT)
+    return _KeptPart(
+        part_id=part.part_id,
+        type=part.type,
+        parameters=dict(part.parameters),
+        charset=part.charset,
+        disposition=part.disposition,
+        name=part.name,
+        cid=part.cid,
+        language=part.language,
+        location=part.location,
+        transfer_encoding=part.transfer_encoding,
+        fields=tuple((field.name, field.value) for field in part.fields),
+        subparts=tuple(_keep(child, body) for child in part.subparts),
+        size=part.size,
+        blob_id=part.blob_id,
+        is_known_encoding=part.has_known_encoding,
+        content=part.content() if is_kept else None,
+    )
+
+
+def _restore(kept: _KeptPart) -> StoredPart:
+    return StoredPart(
+        part_id=kept.part_id,
+        type=kept.type,
+        parameters=kept.parameters,
+        charset=kept.charset,
+        disposition=kept.disposition,
+        name=kept.name,
+        cid=kept.cid,
+        language=kept.language,
+        location=kept.location,
+        transfer_encoding=kept.transfer_encoding,
+        fields=tuple(HeaderField(name, value, 0, 0) for name, value in kept.fields),
+        subparts=tuple(_restore(child) for child in kept.subparts),
+        start=0,
+        end=0,
+        octets=b"",
+        kept=kept.content,
+        kept_size=kept.size,
+        kept_blob_id=kept.blob_id,
+        kept_known_encoding=kept.is_known_encoding,
+    )

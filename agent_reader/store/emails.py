@@ -1,0 +1,293 @@
+r"""Emails and their copies: taken in, brought up to date, held, destroyed. IMAP's vocabulary ends here.
+
+The rules: an Email has the mailboxes of its copies without `\Deleted`; a view over everything (`\All`, `\Flagged`)
+counts only where the Email has no other mailbox. Its keywords are those that any of these copies has. Without such a
+copy it is not shown. Without any copy it is held as it was, until the round is whole: a move is then one change.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from agent_reader.store import search, threads
+from agent_reader.store.changes import ChangeKind, DataType
+from agent_reader.store.reading import Reading
+from agent_reader.store.writing import Writing
+from agent_reader.sync.mirror import MessageState
+
+# The tie-break's share of a key: a server that was filled by a script has many thousands of messages in one second.
+KEY_SHIFT: Final = 20
+_TIES: Final = 1 << KEY_SHIFT
+
+# RFC 8621 §4.1.1: system flags that have keywords; all others with a backslash are the server's own business.
+_SYSTEM_KEYWORDS: Final = {
+    "\\seen": "$seen",
+    "\\flagged": "$flagged",
+    "\\answered": "$answered",
+    "\\draft": "$draft",
+}
+_DELETED: Final = "\\deleted"
+_VIEWS: Final = frozenset({"\\all", "\\flagged"})
+
+
+class TooManyInOneSecond(Exception):  # noqa: N818 - the name is the finding
+    """More messages of one second than keys have room for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """An Email's row, and its mailboxes, as they are in the file."""
+
+    key: int
+    id: str
+    thread_key: int
+    has_attachment: bool
+    keywords: frozenset[str]
+    visible: bool
+    held: bool
+    mailbox_keys: frozenset[int]
+
+
+def is_view(attributes: Iterable[str]) -> bool:
+    """Whether a mailbox with these attributes only shows messages of other mailboxes again (RFC 6154 §2)."""
+    return not _VIEWS.isdisjoint(attribute.lower() for attribute in attributes)
+
+
+def keywords_of(flags: Iterable[str]) -> frozenset[str]:
+    """Return the keywords that flags come to (RFC 8621 §4.1.1)."""
+    lowered = (flag.lower() for flag in flags)
+    return frozenset(
+        keyword for keyword in (_SYSTEM_KEYWORDS.get(flag, flag) for flag in lowered) if not keyword.startswith("\\")
+    )
+
+
+def put_copy(writing: Writing, mailbox_key: int, uid: int, state: MessageState, reading: Reading) -> None:
+    """Take in one copy of a message, and its Email if it is new."""
+    connection = writing.connection
+    key = connection.execute("SELECT key FROM emails WHERE id = ?", (reading.id,)).get
+    if key is None:
+        key = _make(writing, reading)
+    replaced = connection.execute(
+        "SELECT email_key FROM copies WHERE mailbox_key = ? AND uid = ?", (mailbox_key, uid)
+    ).get
+    if replaced is not None:
+        writing.touched.add(replaced)
+    connection.execute(
+        "INSERT OR REPLACE INTO copies (mailbox_key, uid, email_key, flags, modseq, deleted) VALUES (?, ?, ?, ?, ?, ?)",
+        (mailbox_key, uid, key, *_flag_columns(state)),
+    )
+    connection.execute("DELETE FROM set_aside WHERE mailbox_key = ? AND uid = ?", (mailbox_key, uid))
+    writing.touched.add(key)
+
+
+def change_copy(writing: Writing, mailbox_key: int, uid: int, state: MessageState) -> None:
+    """Take in a copy's flags; a copy that is not known is none of ours."""
+    flags, modseq, deleted = _flag_columns(state)
+    changed = writing.connection.execute(
+        "UPDATE copies SET flags = ?, modseq = ?, deleted = ? WHERE mailbox_key = ? AND uid = ? RETURNING email_key",
+        (flags, modseq, deleted, mailbox_key, uid),
+    ).get
+    if changed is not None:
+        writing.touched.add(changed)
+
+
+def forget_copies(writing: Writing, mailbox_key: int, uids: Iterable[int] | None = None) -> None:
+    """Forget copies of a mailbox: those with these UIDs, or all."""
+    connection = writing.connection
+    if uids is None:
+        rows = connection.execute("DELETE FROM copies WHERE mailbox_key = ? RETURNING email_key", (mailbox_key,))
+        writing.touched.update(key for (key,) in rows)
+        connection.execute("DELETE FROM set_aside WHERE mailbox_key = ?", (mailbox_key,))
+        return
+    for uid in uids:
+        row = connection.execute(
+            "DELETE FROM copies WHERE mailbox_key = ? AND uid = ? RETURNING email_key", (mailbox_key, uid)
+        ).get
+        if row is not None:
+            writing.touched.add(row)
+        connection.execute("DELETE FROM set_aside WHERE mailbox_key = ? AND uid = ?", (mailbox_key, uid))
+
+
+def bring_up_to_date(writing: Writing) -> None:
+    """Make each touched Email what its copies come to, and note what changed."""
+    for key in sorted(writing.touched):
+        stored = _stored(writing, key)
+        if stored is not None:
+            _bring(writing, stored)
+    writing.touched.clear()
+
+
+def destroy_held(writing: Writing, before_tick: int) -> None:
+    """Destroy the Emails whose last copy vanished before this tick."""
+    rows = list(writing.connection.execute("SELECT key FROM emails WHERE held_tick < ?", (before_tick,)))
+    for (key,) in rows:
+        stored = _stored(writing, key)
+        if stored is not None:
+            _destroy(writing, stored)
+
+
+def _make(writing: Writing, reading: Reading) -> int:
+    connection = writing.connection
+    key = _free_key(writing, reading)
+    thread_key = threads.thread_of(writing, reading)
+    connection.execute(
+        "INSERT INTO emails (key, id, thread_key, size, received_at, sent_at, has_attachment, from_order, to_order, "
+        "subject_order, keywords, visible, held_tick) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]', 0, NULL)",
+        (
+            key,
+            reading.id,
+            thread_key,
+            reading.size,
+            reading.received_at,
+            reading.sent_at,
+            int(reading.has_attachment),
+            reading.from_order,
+            reading.to_order,
+            reading.subject_order,
+        ),
+    )
+    connection.execute(
+        "INSERT INTO email_texts (key, summary, document, words) VALUES (?, ?, ?, ?)",
+        (key, reading.summary, reading.document, search.pack_words(reading.words)),
+    )
+    writing.words[key] = reading.words
+    return key
+
+
+def _free_key(writing: Writing, reading: Reading) -> int:
+    # The tie-break comes from the id, so that messages of one second have one order however they came in.
+    tie = int.from_bytes(sha256(reading.id.encode()).digest()[:4])
+    for step in range(_TIES):
+        key = (reading.received_at << KEY_SHIFT) + (tie + step) % _TIES
+        if writing.connection.execute("SELECT 1 FROM emails WHERE key = ?", (key,)).get is None:
+            return key
+    raise TooManyInOneSecond
+
+
+def _flag_columns(state: MessageState) -> tuple[str, int | None, int]:
+    flags = sorted(flag for flag in state.flags if flag.lower() != "\\recent")
+    return json.dumps(flags), state.modseq, int(any(flag.lower() == _DELETED for flag in flags))
+
+
+def _stored(writing: Writing, key: int) -> _Stored | None:
+    row = writing.connection.execute(
+        "SELECT id, thread_key, has_attachment, keywords, visible, held_tick IS NOT NULL FROM emails WHERE key = ?",
+        (key,),
+    ).fetchone()
+    if row is None:
+        return None
+    mailboxes = writing.connection.execute("SELECT mailbox_key FROM email_mailboxes WHERE email_key = ?", (key,))
+    return _Stored(
+        key=key,
+        id=str(row[0]),
+        thread_key=int(row[1]),
+        has_attachment=bool(row[2]),
+        keywords=frozenset(json.loads(row[3])),
+        visible=bool(row[4]),
+        held=bool(row[5]),
+        mailbox_keys=frozenset(int(mailbox_key) for (mailbox_key,) in mailboxes),
+    )
+
+
+def _bring(writing: Writing, stored: _Stored) -> None:
+    copies = list(
+        writing.connection.execute(
+            "SELECT c.mailbox_key, c.flags, c.deleted, m.attributes FROM copies c JOIN mailboxes m "
+            "ON m.key = c.mailbox_key WHERE c.email_key = ?",
+            (stored.key,),
+        )
+    )
+    if not copies:
+        if not stored.held:
+            writing.connection.execute("UPDATE emails SET held_tick = ? WHERE key = ?", (writing.tick(), stored.key))
+        return
+    if stored.held:
+        writing.connection.execute("UPDATE emails SET held_tick = NULL WHERE key = ?", (stored.key,))
+    shown = [(mailbox_key, flags, attributes) for mailbox_key, flags, deleted, attributes in copies if not deleted]
+    proper = [copy for copy in shown if not is_view(json.loads(copy[2]))]
+    mailbox_keys = frozenset(int(mailbox_key) for mailbox_key, _, _ in proper or shown)
+    keywords = frozenset[str]().union(*(keywords_of(json.loads(flags)) for _, flags, _ in shown))
+    if (mailbox_keys, keywords) != (stored.mailbox_keys, stored.keywords):
+        _show(writing, stored, mailbox_keys, keywords)
+
+
+def _show(writing: Writing, stored: _Stored, mailbox_keys: frozenset[int], keywords: frozenset[str]) -> None:
+    """Write what the Email has become, and note it for the Email, its Thread and the Mailboxes that it counts in."""
+    connection, key = writing.connection, stored.key
+    unread = _is_unread(keywords)
+    visible = bool(mailbox_keys)
+    counts = mailbox_keys != stored.mailbox_keys or unread != _is_unread(stored.keywords)
+    others = _thread_is_shown(writing, stored, but=key)
+    if counts:
+        _count(writing, stored)
+    connection.execute(
+        "UPDATE emails SET keywords = ?, visible = ? WHERE key = ?",
+        (json.dumps(sorted(keywords)), int(visible), key),
+    )
+    connection.execute("DELETE FROM email_mailboxes WHERE email_key = ?", (key,))
+    connection.executemany(
+        "INSERT INTO email_mailboxes (mailbox_key, email_key, thread_key, unread) VALUES (?, ?, ?, ?)",
+        [(mailbox_key, key, stored.thread_key, int(unread)) for mailbox_key in mailbox_keys],
+    )
+    if counts:
+        _count(writing, stored)
+    if stored.visible:
+        search.remove(connection, key)
+    if visible:
+        token_text = search.tokens(mailbox_keys, keywords, has_attachment=stored.has_attachment)
+        search.put(connection, key, token_text, _words(writing, key))
+    _note(writing, stored, visible=visible, others=others)
+
+
+def _note(writing: Writing, stored: _Stored, *, visible: bool, others: bool) -> None:
+    if not visible and not stored.visible:
+        return
+    kind = ChangeKind.UPDATED
+    if visible != stored.visible:
+        kind = ChangeKind.CREATED if visible else ChangeKind.DESTROYED
+        thread_id = threads.thread_id(writing, stored.thread_key)
+        writing.changes.note(DataType.THREAD, thread_id, ChangeKind.UPDATED if others else kind)
+    writing.changes.note(DataType.EMAIL, stored.id, kind)
+
+
+def _destroy(writing: Writing, stored: _Stored) -> None:
+    if stored.visible:
+        _show(writing, stored, frozenset(), stored.keywords)
+    connection = writing.connection
+    connection.execute("DELETE FROM email_texts WHERE key = ?", (stored.key,))
+    connection.execute("DELETE FROM emails WHERE key = ?", (stored.key,))
+    connection.execute("DELETE FROM former_copies WHERE email_key = ?", (stored.key,))
+    threads.forget_if_empty(writing, stored.thread_key)
+
+
+def _is_unread(keywords: frozenset[str]) -> bool:
+    return keywords.isdisjoint(("$seen", "$draft"))
+
+
+def _thread_is_shown(writing: Writing, stored: _Stored, *, but: int) -> bool:
+    return (
+        writing.connection.execute(
+            "SELECT 1 FROM email_mailboxes WHERE thread_key = ? AND email_key <> ? LIMIT 1", (stored.thread_key, but)
+        ).get
+        is not None
+    )
+
+
+def _count(writing: Writing, stored: _Stored) -> None:
+    """A Mailbox's unreadThreads depend on the whole Thread, wherever its Emails lie (RFC 8621 §2)."""
+    rows = list(
+        writing.connection.execute(
+            "SELECT DISTINCT mailbox_key FROM email_mailboxes WHERE thread_key = ?", (stored.thread_key,)
+        )
+    )
+    for (mailbox_key,) in rows:
+        writing.note_mailbox(mailbox_key, ChangeKind.COUNTED)
+
+
+def _words(writing: Writing, key: int) -> Sequence[str]:
+    new = writing.words.get(key)
+    if new is not None:
+        return new
+    return search.unpack_words(writing.connection.execute("SELECT words FROM email_texts WHERE key = ?", (key,)).get)

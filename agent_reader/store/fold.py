@@ -1,0 +1,54 @@
+"""The one way in which text becomes words, for the index and for questions alike.
+
+Compatibility forms, letter case and the marks of Latin, Greek and Cyrillic letters are folded away; what is neither
+letter nor digit parts words. Scripts written without spaces become one word for each character, so that any run of
+them is found as a phrase. What comes out holds letters, digits, symbols such as emoji, and single spaces: nothing of
+it can be syntax.
+"""
+
+import re
+import unicodedata
+from typing import Final
+
+# Marks tokens of ours (mailbox, keyword, attachment); it never comes out of `fold`, so no text can forge one.
+TOKEN_MARK: Final = "\ue000"  # noqa: S105 - a search token, no secret
+
+# Combining marks that change a letter's look and not, to most people who search, the letter.
+_MARKS: Final = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f]+")
+
+# Unicode's Stream-Safe Text Format (UAX 15 §13): a run of other marks past 30 is no text of any script, and Python's
+# normalisation takes quadratic time over it. A space every 30 characters bounds that and loses none.
+_LONG_RUN: Final = re.compile(r"[^\w\s\x00-\x7f]{31,}")
+_RUN_PIECE: Final = 30
+
+# Thai, Lao, Myanmar, Hangul letters, Khmer, kana and other letters of CJK, Han, Hangul syllables, the planes of Han;
+# and the symbols that people do search for, emoji.
+_UNSPACED: Final = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2600-\u27bf\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff"
+    "\u3100-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001f000-\U0001faff"
+    "\U00020000-\U0003ffff])"
+)
+_NOT_WORD: Final = re.compile("[^\\w\u2600-\u27bf\U0001f000-\U0001faff]+|[_\ue000]+")
+_NOT_ASCII_WORD: Final = re.compile(r"[^a-z0-9]+")
+
+
+def fold(text: str) -> str:
+    """Return the words of a text, folded, with one space between; empty where it has none."""
+    if text.isascii():
+        return _NOT_ASCII_WORD.sub(" ", text.lower()).strip()
+    text = _LONG_RUN.sub(_in_pieces, _MARKS.sub("", text))
+    text = unicodedata.normalize("NFKC", text).casefold()
+    text = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", text)))
+    return " ".join(_UNSPACED.sub(r" \1 ", _NOT_WORD.sub(" ", text)).split())
+
+
+def sort_order(text: str) -> str:
+    """Return a text such that plain comparison sorts as people do: letter case and marks aside."""
+    text = _LONG_RUN.sub(_in_pieces, _MARKS.sub("", text))
+    text = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(_MARKS.sub("", unicodedata.normalize("NFD", text)).split())
+
+
+def _in_pieces(run: re.Match[str]) -> str:
+    marks = run[0]
+    return " ".join(marks[start : start + _RUN_PIECE] for start in range(0, len(marks), _RUN_PIECE))

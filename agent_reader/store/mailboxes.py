@@ -1,0 +1,256 @@
+"""The set of mailboxes: kept equal to LIST, ids kept through renames, rounds counted.
+
+A rename is seen where the server lets it be seen without MAILBOXID: a mailbox is no longer listed, another is new and
+has the same UIDVALIDITY, and the first messages that come in under it have the same UIDs and the same content. (An
+empty one: both are empty and have the same UIDNEXT.) Until that is decided the new one is not shown and the old one
+is. UIDVALIDITY alone is no evidence: many servers give all mailboxes the same.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from agent_reader.store import emails
+from agent_reader.store.changes import ChangeKind
+from agent_reader.store.writing import Writing
+from agent_reader.sync.mirror import KnownMailbox, ListedMailbox
+
+MakeId = Callable[[], str]
+
+# What a mailbox has from where it lies now, as opposed to its identity.
+_PLACE: Final = (
+    "handle, name, delimiter, attributes, subscribed, selectable, uidvalidity, uidnext, highestmodseq, looked_tick, "
+    "passed_over"
+)
+
+_PARAMETERS: Final = ", ".join("?" * _PLACE.count(","))
+
+_UNSELECTABLE: Final = frozenset({"\\noselect", "\\nonexistent"})
+
+
+class UnknownMailbox(LookupError):  # noqa: N818 - the name is the finding
+    """Sync named a mailbox that is not listed: a bug, or a LIST that came in between."""
+
+
+def key_of(writing: Writing, handle: str) -> int:
+    """Return the key of a mailbox by what sync calls it."""
+    key = writing.connection.execute("SELECT key FROM mailboxes WHERE handle = ? AND standing <> 'gone'", (handle,)).get
+    if key is None:
+        raise UnknownMailbox(handle)
+    return int(key)
+
+
+def known(rows: Iterable[tuple[str, str, int, int | None, int, int | None]]) -> list[KnownMailbox]:
+    """Return mailboxes as sync sees them, INBOX first."""
+    found = [
+        KnownMailbox(handle, name, bool(selectable), uidvalidity, uidnext, highestmodseq)
+        for handle, name, selectable, uidvalidity, uidnext, highestmodseq in rows
+    ]
+    return sorted(found, key=lambda mailbox: (mailbox.name.upper() != "INBOX", mailbox.name))
+
+
+def put_listing(writing: Writing, listing: Iterable[ListedMailbox], make_id: MakeId) -> None:
+    """Make the set of mailboxes equal to a full LIST."""
+    listed = {_canonical(mailbox.name): mailbox for mailbox in listing}
+    rows = list(writing.connection.execute("SELECT key, name, selectable, standing FROM mailboxes"))
+    present = {_canonical(name): (int(key), bool(selectable), standing) for key, name, selectable, standing in rows}
+    for name, (key, selectable, standing) in present.items():
+        if name not in listed and standing != "gone":
+            _lose(writing, key, selectable=selectable, standing=standing)
+    may_be_renamed = (
+        writing.connection.execute("SELECT 1 FROM mailboxes WHERE standing = 'gone' LIMIT 1").get is not None
+    )
+    for name, mailbox in listed.items():
+        if name in present:
+            _update(writing, present[name][0], mailbox)
+        else:
+            _insert(writing, mailbox, make_id(), pending=may_be_renamed and is_selectable(mailbox.attributes))
+
+
+def is_selectable(attributes: Iterable[str]) -> bool:
+    """Whether a mailbox with these attributes can hold messages (RFC 9051 §7.3.1)."""
+    return _UNSELECTABLE.isdisjoint(attribute.lower() for attribute in attributes)
+
+
+def restart(writing: Writing, key: int, uidvalidity: int) -> None:
+    """Begin a mailbox anew under another UIDVALIDITY."""
+    emails.forget_copies(writing, key)
+    writing.connection.execute(
+        "UPDATE mailboxes SET uidvalidity = ?, uidnext = 1, highestmodseq = NULL, looked_tick = NULL, passed_over = 0 "
+        "WHERE key = ?",
+        (uidvalidity, key),
+    )
+
+
+def looked(writing: Writing, key: int, uidnext: int, highestmodseq: int | None) -> None:
+    """Record that a mailbox is up to date."""
+    writing.connection.execute(
+        "UPDATE mailboxes SET uidnext = ?, highestmodseq = ?, looked_tick = ?, passed_over = 0 WHERE key = ?",
+        (uidnext, highestmodseq, writing.tick(), key),
+    )
+    if _is_pending(writing, key):
+        twin = writing.connection.execute(
+            "SELECT g.key FROM mailboxes g JOIN mailboxes n ON n.uidvalidity = g.uidvalidity AND n.uidnext = g.uidnext "
+            "WHERE n.key = ? AND g.standing = 'gone' "
+            "AND NOT EXISTS (SELECT 1 FROM copies c WHERE c.mailbox_key = n.key) "
+            "AND NOT EXISTS (SELECT 1 FROM former_copies f WHERE f.mailbox_key = g.key)",
+            (key,),
+        ).get
+        _decide(writing, key, twin)
+
+
+def recognise(writing: Writing, key: int, email_ids: Mapping[int, str]) -> None:
+    """Decide whether a new mailbox is a renamed one, by the first messages that come in under it."""
+    if not email_ids or not _is_pending(writing, key):
+        return
+    twins = list(
+        writing.connection.execute(
+            "SELECT g.key FROM mailboxes g JOIN mailboxes n ON n.uidvalidity = g.uidvalidity "
+            "WHERE n.key = ? AND g.standing = 'gone'",
+            (key,),
+        )
+    )
+    for (twin,) in twins:
+        held = writing.connection.execute(
+            "SELECT f.uid, e.id FROM former_copies f JOIN emails e ON e.key = f.email_key WHERE f.mailbox_key = ?",
+            (twin,),
+        )
+        former: dict[int, str] = dict(held)
+        if all(former.get(uid) == email_id for uid, email_id in email_ids.items()):
+            _decide(writing, key, int(twin))
+            return
+    _decide(writing, key, None)
+
+
+def settle(writing: Writing) -> None:
+    """End a whole round: destroy what no mailbox has any more, and mailboxes that are gone."""
+    connection = writing.connection
+    waiting = list(connection.execute("SELECT key FROM mailboxes WHERE standing = 'pending'"))
+    for (key,) in waiting:
+        _decide(writing, int(key), None)
+    # A mailbox that whole rounds pass over (a server's own, an unreadable one) does not hold back the others.
+    looked_since = connection.execute(
+        "SELECT min(coalesce(looked_tick, 0)) FROM mailboxes "
+        "WHERE standing = 'listed' AND selectable AND NOT (looked_tick IS NULL AND passed_over)"
+    ).get
+    emails.destroy_held(writing, before_tick=writing.tick() if looked_since is None else int(looked_since))
+    connection.execute("UPDATE mailboxes SET passed_over = 1 WHERE looked_tick IS NULL")
+    gone = list(
+        connection.execute(
+            "SELECT key FROM mailboxes m WHERE standing = 'gone' "
+            "AND NOT EXISTS (SELECT 1 FROM email_mailboxes e WHERE e.mailbox_key = m.key)"
+        )
+    )
+    for (key,) in gone:
+        _drop(writing, int(key))
+    connection.execute(
+        "UPDATE account SET settled_at = ?, failed_at = NULL, failure_code = NULL, failure_detail = NULL, "
+        "failure_fix = NULL",
+        (writing.now,),
+    )
+
+
+def _canonical(name: str) -> str:
+    return "INBOX" if name.upper() == "INBOX" else name  # RFC 9051 §5.1
+
+
+def _attributes(mailbox: ListedMailbox) -> str:
+    return json.dumps(sorted(mailbox.attributes))
+
+
+def _insert(writing: Writing, mailbox: ListedMailbox, mailbox_id: str, *, pending: bool) -> None:
+    standing = "pending" if pending else "listed"
+    key = writing.connection.execute(
+        "INSERT INTO mailboxes (handle, id, name, delimiter, attributes, subscribed, selectable, uidvalidity, uidnext, "
+        "highestmodseq, looked_tick, passed_over, standing) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, 1, NULL, NULL, 0, ?) "
+        "RETURNING key",
+        (
+            mailbox_id,
+            mailbox_id,
+            _canonical(mailbox.name),
+            mailbox.delimiter,
+            _attributes(mailbox),
+            int(mailbox.subscribed),
+            int(is_selectable(mailbox.attributes)),
+            standing,
+        ),
+    ).get
+    writing.note_mailbox(key, ChangeKind.CREATED)
+
+
+def _update(writing: Writing, key: int, mailbox: ListedMailbox) -> None:
+    connection = writing.connection
+    before = connection.execute(
+        "SELECT delimiter, attributes, subscribed, selectable, standing FROM mailboxes WHERE key = ?", (key,)
+    ).fetchone()
+    assert before is not None
+    selectable = is_selectable(mailbox.attributes)
+    after = (mailbox.delimiter, _attributes(mailbox), int(mailbox.subscribed), int(selectable))
+    if before[4] == "gone":
+        connection.execute("DELETE FROM former_copies WHERE mailbox_key = ?", (key,))
+        connection.execute("UPDATE mailboxes SET standing = 'listed' WHERE key = ?", (key,))
+        _forget_place(writing, key)
+    if before[:4] == after:
+        return
+    connection.execute(
+        "UPDATE mailboxes SET delimiter = ?, attributes = ?, subscribed = ?, selectable = ? WHERE key = ?",
+        (*after, key),
+    )
+    if before[3] and not selectable:
+        _forget_place(writing, key)
+    if emails.is_view(json.loads(before[1])) != emails.is_view(mailbox.attributes):
+        rows = list(connection.execute("SELECT email_key FROM copies WHERE mailbox_key = ?", (key,)))
+        writing.touched.update(int(email_key) for (email_key,) in rows)
+    writing.note_mailbox(key, ChangeKind.UPDATED)
+
+
+def _lose(writing: Writing, key: int, *, selectable: bool, standing: str) -> None:
+    """A mailbox is not listed any more. It stays, as gone, until its Emails are settled or it is known again."""
+    if standing == "pending" or not selectable:
+        _drop(writing, key)  # It holds no copies: nothing was taken in yet, or nothing can be.
+        return
+    writing.connection.execute(
+        "INSERT INTO former_copies (mailbox_key, uid, email_key) SELECT mailbox_key, uid, email_key FROM copies "
+        "WHERE mailbox_key = ?",
+        (key,),
+    )
+    writing.connection.execute("UPDATE mailboxes SET standing = 'gone' WHERE key = ?", (key,))
+    emails.forget_copies(writing, key)
+
+
+def _forget_place(writing: Writing, key: int) -> None:
+    emails.forget_copies(writing, key)
+    writing.connection.execute(
+        "UPDATE mailboxes SET uidvalidity = NULL, uidnext = 1, highestmodseq = NULL, looked_tick = NULL WHERE key = ?",
+        (key,),
+    )
+
+
+def _is_pending(writing: Writing, key: int) -> bool:
+    return bool(writing.connection.execute("SELECT standing = 'pending' FROM mailboxes WHERE key = ?", (key,)).get)
+
+
+def _decide(writing: Writing, key: int, twin: int | None) -> None:
+    """Show a pending mailbox: as the gone one renamed (`twin`), or as a new one."""
+    connection = writing.connection
+    if twin is None:
+        connection.execute("UPDATE mailboxes SET standing = 'listed' WHERE key = ?", (key,))
+        writing.note_mailbox(key, ChangeKind.CREATED)
+        return
+    # The old row goes on under the new name, so that for the Emails that it holds nothing changes.
+    row = connection.execute(f"DELETE FROM mailboxes WHERE key = ? RETURNING {_PLACE}", (key,)).fetchone()  # noqa: S608 - constants only
+    assert row is not None
+    connection.execute(
+        f"UPDATE mailboxes SET ({_PLACE}) = ({_PARAMETERS}, 0), standing = 'listed' WHERE key = ?",  # noqa: S608 - constants only
+        (*row[:-1], twin),
+    )
+    connection.execute("UPDATE OR REPLACE set_aside SET mailbox_key = ? WHERE mailbox_key = ?", (twin, key))
+    connection.execute("DELETE FROM former_copies WHERE mailbox_key = ?", (twin,))
+    writing.note_mailbox(twin, ChangeKind.UPDATED)
+
+
+def _drop(writing: Writing, key: int) -> None:
+    writing.note_mailbox(key, ChangeKind.DESTROYED)
+    for table in ("former_copies", "set_aside"):
+        writing.connection.execute(f"DELETE FROM {table} WHERE mailbox_key = ?", (key,))  # noqa: S608 - constants only
+    writing.connection.execute("DELETE FROM mailboxes WHERE key = ?", (key,))

@@ -1,0 +1,199 @@
+"""The mirror of one account: what sync writes through (`agent_reader.sync.mirror.Mirror`). One writer at a time."""
+
+import base64
+import json
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from functools import lru_cache
+from typing import Final
+
+import apsw
+
+from agent_reader.store import emails, mailboxes
+from agent_reader.store.reading import Reading, read
+from agent_reader.store.writing import Writing, seconds
+from agent_reader.sync.mirror import FetchedMessage, KnownMailbox, ListedMailbox, MessageState, SetAside
+
+Clock = Callable[[], datetime]
+Randomness = Callable[[int], bytes]
+
+_ID_OCTETS: Final = 10
+
+# RFC 8620 §5.2 wants states to be answered for 30 days (`changes` goes back that far); five more for slow clocks.
+_CHANGES_KEPT_SECONDS: Final = 35 * 24 * 3600
+
+# What one message can do to the file by itself. Anything else (a full disk, a lock) is no message's fault.
+_MESSAGE_ERRORS: Final = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, emails.TooManyInOneSecond)
+
+_UNREADABLE_FIX: Final = "Look at the message with another program; report it with the message if you may."
+
+
+class AccountMirror:
+    """One account's mirror. Each call is one transaction: all of it lands or nothing. Any thread may call."""
+
+    def __init__(self, connection: apsw.Connection, clock: Clock, randomness: Randomness) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._randomness = randomness
+        self._lock = threading.RLock()
+
+    def put_mailboxes(self, listing: Iterable[ListedMailbox]) -> None:
+        """Make the set of mailboxes equal to a full LIST; ids survive, gone mailboxes lose their copies."""
+        with self._writing() as writing:
+            mailboxes.put_listing(writing, listing, self._new_mailbox_id)
+
+    def mailboxes(self) -> list[KnownMailbox]:
+        """Return every mailbox that is listed now, INBOX first."""
+        with self._lock:
+            return mailboxes.known(
+                self._connection.execute(
+                    "SELECT handle, name, selectable, uidvalidity, uidnext, highestmodseq FROM mailboxes "
+                    "WHERE standing <> 'gone'"
+                )
+            )
+
+    def restart(self, mailbox_id: str, uidvalidity: int) -> None:
+        """Begin a mailbox anew under another UIDVALIDITY: its copies are forgotten, their Emails held."""
+        with self._writing() as writing:
+            mailboxes.restart(writing, mailboxes.key_of(writing, mailbox_id), uidvalidity)
+
+    def states(self, mailbox_id: str) -> Mapping[int, MessageState]:
+        """Return flags and MODSEQ of each UID that the mirror holds."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT uid, flags, modseq FROM copies WHERE mailbox_key = "
+                "(SELECT key FROM mailboxes WHERE handle = ? AND standing <> 'gone')",
+                (mailbox_id,),
+            )
+            return {uid: MessageState(_flags(flags), modseq) for uid, flags, modseq in rows}
+
+    def set_aside(self, mailbox_id: str) -> Mapping[int, SetAside]:
+        """Return the messages set aside in this mailbox."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT uid, code, cause, fix FROM set_aside WHERE mailbox_key = "
+                "(SELECT key FROM mailboxes WHERE handle = ? AND standing <> 'gone')",
+                (mailbox_id,),
+            )
+            return {uid: SetAside(uid, code, cause, fix) for uid, code, cause, fix in rows}
+
+    def add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> None:
+        """Take in new messages; the same octets elsewhere are the same Email. One bad message is set aside alone."""
+        with self._lock:
+            row = self._connection.execute(
+                "SELECT uidvalidity FROM mailboxes WHERE handle = ? AND standing <> 'gone'", (mailbox_id,)
+            ).get
+            uidvalidity = int(row or 0)
+        taken: list[tuple[int, MessageState, Reading]] = []
+        aside: list[SetAside] = []
+        # Reading takes most of the time and needs no lock; octets are let go as soon as they are read.
+        for message in messages:
+            reading = _read_or_set_aside(message, mailbox_id, uidvalidity)
+            if isinstance(reading, SetAside):
+                aside.append(reading)
+            else:
+                taken.append((message.uid, message.state, reading))
+        with self._writing() as writing:
+            self._put(writing, mailbox_id, taken, aside)
+
+    def put_aside(self, mailbox_id: str, message: SetAside) -> None:
+        """Remember a message that cannot be had."""
+        with self._writing() as writing:
+            _put_aside(writing, mailboxes.key_of(writing, mailbox_id), message)
+
+    def change(self, mailbox_id: str, states: Mapping[int, MessageState]) -> None:
+        """Take in changed flags."""
+        with self._writing() as writing:
+            key = mailboxes.key_of(writing, mailbox_id)
+            for uid, state in states.items():
+                emails.change_copy(writing, key, uid, state)
+
+    def vanish(self, mailbox_id: str, uids: Iterable[int]) -> None:
+        """Forget copies that are gone; an Email without a copy is held until `settle`."""
+        with self._writing() as writing:
+            emails.forget_copies(writing, mailboxes.key_of(writing, mailbox_id), uids)
+
+    def looked(self, mailbox_id: str, uidnext: int, highestmodseq: int | None) -> None:
+        """Record that the mailbox was brought up to these values just now."""
+        with self._writing() as writing:
+            mailboxes.looked(writing, mailboxes.key_of(writing, mailbox_id), uidnext, highestmodseq)
+
+    def settle(self) -> None:
+        """Destroy held Emails whose every mailbox was looked at once after the last copy vanished: end of a round."""
+        with self._writing() as writing:
+            mailboxes.settle(writing)
+            writing.connection.execute("DELETE FROM changes WHERE at < ?", (writing.now - _CHANGES_KEPT_SECONDS,))
+
+    def failed(self, code: str, detail: str, fix: str) -> None:
+        """Record that a round ended early; the status says so until the next whole round."""
+        with self._writing() as writing:
+            writing.connection.execute(
+                "UPDATE account SET failed_at = ?, failure_code = ?, failure_detail = ?, failure_fix = ?",
+                (writing.now, code, detail, fix),
+            )
+
+    def close(self) -> None:
+        """Close the writing connection, after the transaction that runs."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Writing]:
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                writing = Writing(self._connection, seconds(self._clock()))
+                yield writing
+                emails.bring_up_to_date(writing)
+                writing.finish()
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def _put(
+        self,
+        writing: Writing,
+        mailbox_id: str,
+        taken: list[tuple[int, MessageState, Reading]],
+        aside: list[SetAside],
+    ) -> None:
+        ids = {uid: reading.id for uid, _, reading in taken}
+        mailboxes.recognise(writing, mailboxes.key_of(writing, mailbox_id), ids)
+        key = mailboxes.key_of(writing, mailbox_id)
+        # Oldest first, so that a Thread begins with the message that began it.
+        for uid, state, reading in sorted(taken, key=lambda each: each[2].received_at):
+            try:
+                with writing.connection:
+                    emails.put_copy(writing, key, uid, state, reading)
+            except _MESSAGE_ERRORS as error:
+                aside.append(SetAside(uid, "notStored", type(error).__name__, _UNREADABLE_FIX))
+        for message in aside:
+            _put_aside(writing, key, message)
+
+    def _new_mailbox_id(self) -> str:
+        return "F" + base64.b32hexencode(self._randomness(_ID_OCTETS)).decode("ascii").lower()
+
+
+def _read_or_set_aside(message: FetchedMessage, mailbox_id: str, uidvalidity: int) -> Reading | SetAside:
+    try:
+        return read(message, mailbox_id, uidvalidity)
+    except Exception as error:  # noqa: BLE001 - whatever one message brings about, the others come in
+        # The error's text may quote the message; its name does not.
+        return SetAside(message.uid, "notReadable", type(error).__name__, _UNREADABLE_FIX)
+
+
+def _put_aside(writing: Writing, mailbox_key: int, message: SetAside) -> None:
+    writing.connection.execute(
+        "INSERT OR REPLACE INTO set_aside (mailbox_key, uid, code, cause, fix) VALUES (?, ?, ?, ?, ?)",
+        (mailbox_key, message.uid, message.code, message.cause, message.fix),
+    )
+
+
+# A mailbox has a few dozen sets of flags, however many messages.
+@lru_cache(maxsize=4096)
+def _flags(array: str) -> frozenset[str]:
+    return frozenset(json.loads(array))

@@ -1,0 +1,177 @@
+"""From a fetched message to all that the store keeps of it. Pure: no database here, so it runs before the lock."""
+
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from agent_reader.store import document, search
+from agent_reader.store.fold import fold, sort_order
+from agent_reader.sync.mirror import FetchedMessage
+from shared.identity import blob_id, email_id, message_digest, unprovable_email_id
+from shared.message import (
+    JSON,
+    HeaderForm,
+    Message,
+    TextSource,
+    base_subject,
+    body_lists,
+    body_value,
+    email_json,
+    has_attachment,
+    parse,
+    readable_text,
+)
+from shared.message.addresses import parse_addresses
+from shared.message.headers import unfolded
+from shared.message.html import html_to_text
+
+# The metadata properties that follow from the octets (RFC 8621 §4.1), ready as JSON for lists of messages.
+SUMMARY_PROPERTIES: Final = (
+    "messageId",
+    "inReplyTo",
+    "references",
+    "sender",
+    "from",
+    "to",
+    "cc",
+    "bcc",
+    "replyTo",
+    "subject",
+    "sentAt",
+    "preview",
+)
+
+# A thread of thousands is a machine's. Ids past this only cost; the newest references stand last and count most.
+_MAX_LINKS: Final = 200
+
+# Sorting compares no further than a person does.
+_MAX_ORDER_CHARACTERS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the store keeps of one message. Times are seconds since 1970; texts are as their columns keep them."""
+
+    id: str
+    size: int
+    received_at: int
+    sent_at: int | None
+    has_attachment: bool
+    from_order: str
+    to_order: str
+    subject_order: str
+    summary: bytes
+    document: bytes
+    words: tuple[str, ...]
+    message_ids: tuple[str, ...]
+    base_subject: str
+
+
+def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Reading:
+    """Read a fetched message. Above the largest size only its header is read."""
+    octets = fetched.octets
+    message = parse(fetched.header if octets is None else octets)
+    if octets is None:
+        identity = unprovable_email_id(mailbox_handle, uidvalidity, fetched.uid)
+        # Nothing can be downloaded by it; the property may not be missing (RFC 8621 §4.1.1).
+        blob = "B" + identity
+    else:
+        digest = message_digest(octets)
+        identity, blob = email_id(digest), blob_id(digest)
+    summary = email_json(message, properties=SUMMARY_PROPERTIES)
+    attached = octets is not None and has_attachment(message)
+    size = fetched.size if octets is None else len(octets)
+    summary |= {"blobId": blob, "size": size, "hasAttachment": attached}
+    subject = _text(message, "Subject")
+    return Reading(
+        id=identity,
+        size=size,
+        received_at=int(fetched.internaldate.timestamp()),
+        sent_at=_seconds(summary["sentAt"]),
+        has_attachment=attached,
+        from_order=_first_name(summary["from"]),
+        to_order=_first_name(summary["to"]),
+        subject_order=sort_order(base_subject(subject))[:_MAX_ORDER_CHARACTERS],
+        summary=pack_summary(summary),
+        document=document.pack(message),
+        words=_words(message, subject),
+        message_ids=tuple(_message_ids(summary))[-_MAX_LINKS:],
+        base_subject="".join(sort_order(base_subject(subject)).split()),
+    )
+
+
+def pack_summary(summary: dict[str, JSON]) -> bytes:
+    """Return metadata properties as they are kept."""
+    return zlib.compress(json.dumps(summary, ensure_ascii=False, separators=(",", ":")).encode(), 3)
+
+
+def unpack_summary(packed: bytes) -> dict[str, JSON]:
+    """Return the metadata properties that were kept."""
+    summary: dict[str, JSON] = json.loads(zlib.decompress(packed))
+    return summary
+
+
+def _text(message: Message, name: str) -> str:
+    text = message.header(name, HeaderForm.TEXT)
+    return text if isinstance(text, str) else ""
+
+
+def _seconds(date: JSON) -> int | None:
+    if not isinstance(date, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(date)
+        return int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp())
+    except (ValueError, OverflowError):
+        return None
+
+
+def _first_name(addresses: JSON) -> str:
+    """RFC 8621 §4.4.2: the name, else the email, of the first address."""
+    match addresses:
+        case [{"name": name, "email": email}, *_]:
+            return sort_order(str(name or email or ""))[:_MAX_ORDER_CHARACTERS]
+        case _:
+            return ""
+
+
+def _message_ids(summary: dict[str, JSON]) -> Iterator[str]:
+    for name in ("references", "inReplyTo", "messageId"):
+        match summary[name]:
+            case [*ids]:
+                yield from (str(each) for each in ids)
+            case _:
+                pass
+
+
+def _words(message: Message, subject: str) -> tuple[str, ...]:
+    by_column = {
+        search.Column.FROM: _address_words(message, "from"),
+        search.Column.TO: _address_words(message, "to"),
+        search.Column.CC: _address_words(message, "cc"),
+        search.Column.BCC: _address_words(message, "bcc"),
+        search.Column.SUBJECT: fold(subject),
+        search.Column.BODY: _body_words(message),
+    }
+    return tuple(by_column[column] for column in search.Column)
+
+
+def _address_words(message: Message, name: str) -> str:
+    """Names and addresses of every field of that name."""
+    fields = [field for field in message.fields if field.name.lower() == name]
+    addresses = [address for field in fields for address in parse_addresses(unfolded(field))]
+    return fold(" ".join(f"{address.name or ''} {address.email}" for address in addresses))
+
+
+def _body_words(message: Message) -> str:
+    """The readable text; and the HTML alternative's where that says something else: either is found."""
+    readable = readable_text(message)
+    words = fold(readable.text)
+    if readable.source is not TextSource.PLAIN:
+        return words
+    html_parts = [part for part in body_lists(message).html_body if part.type == "text/html"]
+    html_words = fold("\n".join(html_to_text(body_value(part).value).text for part in html_parts))
+    return words if set(html_words.split()) <= set(words.split()) else f"{words} {html_words}"

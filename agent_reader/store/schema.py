@@ -1,0 +1,156 @@
+"""The tables of one account's mirror. Times are seconds since 1970 in UTC; ids are JMAP's, keys are ours.
+
+The search table is not here: it can be made anew from these, and only `search.py` knows its shape.
+"""
+
+from sqlalchemy import Column, Index, Integer, LargeBinary, MetaData, String, Table, Text
+
+metadata = MetaData()
+
+account = Table(
+    "account",
+    metadata,
+    Column("key", Integer, primary_key=True, comment="always 1"),
+    Column("epoch", String, nullable=False, comment="random; a state of another file is recognised as foreign"),
+    Column("state", Integer, nullable=False, comment="counts the transactions that changed what JMAP shows"),
+    Column("tick", Integer, nullable=False, comment="counts the looks and losses, to tell which came first"),
+    Column("search_shape", Integer, nullable=False, comment="of the search table in this file; 0 for none"),
+    Column("settled_at", Integer, comment="when the last whole round ended"),
+    Column("failed_at", Integer, comment="when a round ended early, null since the next whole one"),
+    Column("failure_code", String),
+    Column("failure_detail", Text),
+    Column("failure_fix", Text),
+    comment="One row: where this account stands.",
+)
+
+mailboxes = Table(
+    "mailboxes",
+    metadata,
+    Column("key", Integer, primary_key=True),
+    Column("handle", String, nullable=False, unique=True, comment="what sync calls it; never changes"),
+    Column("id", String, nullable=False, unique=True, comment="Mailbox.id; after a rename the old one is kept"),
+    Column("name", Text, nullable=False, comment="decoded, whole path"),
+    Column("delimiter", String),
+    Column("attributes", Text, nullable=False, comment="JSON array, sorted, as LIST spelled them"),
+    Column("subscribed", Integer, nullable=False),
+    Column("selectable", Integer, nullable=False),
+    Column("uidvalidity", Integer, comment="null before the first look"),
+    Column("uidnext", Integer, nullable=False),
+    Column("highestmodseq", Integer),
+    Column("looked_tick", Integer, comment="when it was last brought up to date; null if never"),
+    Column("passed_over", Integer, nullable=False, comment="1 if a whole round ended without a look at it"),
+    Column("standing", String, nullable=False, comment="listed, pending (may be a renamed one) or gone"),
+    comment="A mailbox that is listed, or that was until the last round and whose Emails are not settled yet.",
+)
+
+emails = Table(
+    "emails",
+    metadata,
+    Column("key", Integer, primary_key=True, comment="receivedAt * 2^20 + tie-break: key order is date order"),
+    Column("id", String, nullable=False, unique=True),
+    Column("thread_key", Integer, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("received_at", Integer, nullable=False),
+    Column("sent_at", Integer, comment="null where Date is missing or no date"),
+    Column("has_attachment", Integer, nullable=False),
+    Column("from_order", Text, nullable=False, comment="folded, for sorting"),
+    Column("to_order", Text, nullable=False),
+    Column("subject_order", Text, nullable=False),
+    Column("keywords", Text, nullable=False, comment="JSON array, sorted; what the copies come to"),
+    Column("visible", Integer, nullable=False, comment="1 while it has a mailbox"),
+    Column("held_tick", Integer, comment="when its last copy vanished; null while it has one"),
+    Index("emails_by_thread", "thread_key"),
+    Index("emails_held", "held_tick"),
+    comment="An Email: one content, however many copies.",
+)
+
+email_texts = Table(
+    "email_texts",
+    metadata,
+    Column("key", Integer, primary_key=True),
+    Column("summary", LargeBinary, nullable=False, comment="zlib: the metadata properties as JSON"),
+    Column("document", LargeBinary, nullable=False, comment="zlib: headers, structure and texts, see document.py"),
+    Column("words", LargeBinary, nullable=False, comment="zlib: the folded words by search column"),
+    comment="What is kept of an Email's content.",
+)
+
+copies = Table(
+    "copies",
+    metadata,
+    Column("mailbox_key", Integer, primary_key=True),
+    Column("uid", Integer, primary_key=True),
+    Column("email_key", Integer, nullable=False),
+    Column("flags", Text, nullable=False, comment="JSON array, sorted, as the server spells them"),
+    Column("modseq", Integer),
+    Column("deleted", Integer, nullable=False, comment="1 with \\Deleted: such a copy is not shown"),
+    Index("copies_by_email", "email_key"),
+    sqlite_with_rowid=False,
+    comment="A message in a mailbox under its present UIDVALIDITY.",
+)
+
+former_copies = Table(
+    "former_copies",
+    metadata,
+    Column("mailbox_key", Integer, primary_key=True),
+    Column("uid", Integer, primary_key=True),
+    Column("email_key", Integer, nullable=False),
+    Index("former_copies_by_email", "email_key"),
+    sqlite_with_rowid=False,
+    comment="What a gone mailbox held: by this a renamed one is known again. Dropped when the round is whole.",
+)
+
+email_mailboxes = Table(
+    "email_mailboxes",
+    metadata,
+    Column("mailbox_key", Integer, primary_key=True),
+    Column("email_key", Integer, primary_key=True),
+    Column("thread_key", Integer, nullable=False),
+    Column("unread", Integer, nullable=False, comment="1 with neither $seen nor $draft"),
+    Index("email_mailboxes_by_email", "email_key"),
+    Index("email_mailboxes_by_thread", "thread_key", "unread"),
+    sqlite_with_rowid=False,
+    comment="Email.mailboxIds, and what the counts of a Mailbox are made from.",
+)
+
+threads = Table(
+    "threads",
+    metadata,
+    Column("key", Integer, primary_key=True, comment="in the order in which ids were given: the smaller is the older"),
+    Column("id", String, nullable=False, unique=True),
+    comment="A Thread. Its Emails name it; it never merges with another.",
+)
+
+thread_links = Table(
+    "thread_links",
+    metadata,
+    Column("link", LargeBinary, primary_key=True, comment="digest of a Message-ID and a base subject"),
+    Column("thread_key", Integer, nullable=False),
+    Index("thread_links_by_thread", "thread_key"),
+    sqlite_with_rowid=False,
+    comment="Which Thread a message that bears or names this Message-ID belongs to.",
+)
+
+set_aside = Table(
+    "set_aside",
+    metadata,
+    Column("mailbox_key", Integer, primary_key=True),
+    Column("uid", Integer, primary_key=True),
+    Column("code", String, nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("fix", Text, nullable=False),
+    sqlite_with_rowid=False,
+    comment="A message that could not be had or read.",
+)
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("state", Integer, primary_key=True),
+    Column("type", String, primary_key=True, comment="Email, Mailbox or Thread"),
+    Column("id", String, primary_key=True),
+    Column("kind", String, nullable=False, comment="created, updated, counted (a Mailbox's counts only) or destroyed"),
+    Column("at", Integer, nullable=False),
+    Index("changes_by_type", "type", "state"),
+    sqlite_with_rowid=False,
+    comment="What became different with each state.",
+)

@@ -1,0 +1,281 @@
+"""A question about Emails as a value, and the statement that answers it.
+
+What tokens can say becomes one FTS5 expression, which FTS5 intersects itself; sizes and dates become conditions on
+columns. A tree that mixes both below OR or NOT becomes conditions with one sub-select for each text part. User text
+arrives as folded words: letters, digits and spaces, each word quoted; parameters carry everything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias, assert_never
+
+from agent_reader.store import search
+from agent_reader.store.emails import KEY_SHIFT
+from agent_reader.store.search import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A folded phrase (one word or several in a row) in any of the columns."""
+
+    phrase: str
+    columns: tuple[Column, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InMailbox:
+    """In the mailbox with this key."""
+
+    mailbox_key: int
+
+
+@dataclass(frozen=True, slots=True)
+class HasKeyword:
+    """With this keyword, in lower case."""
+
+    keyword: str
+
+
+@dataclass(frozen=True, slots=True)
+class HasAttachment:
+    """With an attachment (RFC 8621 §4.1.4 hasAttachment)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """Received from `at` (inclusive) until `before` (exclusive), seconds since 1970; None for no bound."""
+
+    at: int | None = None
+    before: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Of at least `at_least` and less than `below` octets; None for no bound."""
+
+    at_least: int | None = None
+    below: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """Each of these; all Emails if there is none."""
+
+    of: "tuple[Selection, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one of these; no Email if there is none."""
+
+    of: "tuple[Selection, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Not this."""
+
+    of: "Selection"
+
+
+Selection: TypeAlias = Words | InMailbox | HasKeyword | HasAttachment | Received | Size | All | AnyOf | Not
+Parameter: TypeAlias = str | int
+
+
+class OrderBy(StrEnum):
+    """What Emails can be sorted by; the value is the column. RFC 8621 §4.4.2."""
+
+    RECEIVED_AT = "e.received_at"
+    SENT_AT = "coalesce(e.sent_at, e.received_at)"
+    SIZE = "e.size"
+    FROM = "e.from_order"
+    TO = "e.to_order"
+    SUBJECT = "e.subject_order"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One comparator."""
+
+    by: OrderBy
+    ascending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL and its parameters."""
+
+    sql: str
+    parameters: tuple[Parameter, ...]
+
+
+def rows_statement(
+    selection: Selection, order: Sequence[Order], *, by_thread: bool = False, limit: int | None = None, offset: int = 0
+) -> Statement:
+    """Return the statement for rows of Email keys, or (`by_thread`) of Email and Thread keys, in order.
+
+    Without an order newest first. Ties go newest first too, and those of one second by a digest: always the same.
+    """
+    by_date = not order or (len(order) == 1 and order[0].by is OrderBy.RECEIVED_AT)
+    source = _source(selection, needs_emails=by_thread or not by_date)
+    columns = f"{source.key}, {source.thread}" if by_thread else source.key
+    if by_date:
+        direction = "ASC" if order and order[0].ascending else "DESC"
+        order_sql = f"{source.key} {direction}"
+    else:
+        comparators = [f"{each.by.value} {'ASC' if each.ascending else 'DESC'}" for each in order]
+        order_sql = ", ".join((*comparators, f"{source.key} DESC"))
+    sql, parameters = f"SELECT {columns} FROM {source.sql} ORDER BY {order_sql}", source.parameters  # noqa: S608 - closed words only
+    if limit is not None or offset:
+        sql += " LIMIT ? OFFSET ?"
+        parameters += (-1 if limit is None else limit, offset)
+    return Statement(sql, parameters)
+
+
+def count_statement(selection: Selection, *, by_thread: bool) -> Statement:
+    """Return the statement for the number of Emails, or of Threads."""
+    source = _source(selection, needs_emails=by_thread)
+    what = f"count(DISTINCT {source.thread})" if by_thread else "count(*)"
+    return Statement(f"SELECT {what} FROM {source.sql}", source.parameters)  # noqa: S608 - closed words only
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What follows FROM, and the columns in it that hold the keys."""
+
+    sql: str
+    parameters: tuple[Parameter, ...]
+    key: str
+    thread: str
+
+
+def _source(selection: Selection, *, needs_emails: bool) -> _Source:
+    conjuncts = _conjuncts(selection)
+    matches = [each for each in conjuncts if _is_match(each)]
+    ranges = [each for each in conjuncts if isinstance(each, Received)]
+    others = [_condition(each) for each in conjuncts if not _is_match(each) and not isinstance(each, Received)]
+    needs_emails = needs_emails or bool(others)
+    match matches:
+        case []:
+            table, key, thread = "emails e", "e.key", "e.thread_key"
+            first = Statement("e.visible", ())
+        case [InMailbox(mailbox_key)]:
+            # Mailbox and date alone need no search: the table of mailboxes is in the order of keys.
+            table, key, thread = "email_mailboxes b", "b.email_key", "b.thread_key"
+            first = Statement("b.mailbox_key = ?", (mailbox_key,))
+        case _:
+            table, key, thread = "search", "search.rowid", "e.thread_key"
+            first = Statement("search MATCH ?", (_match(All(tuple(matches))),))
+    if needs_emails and matches:
+        # CROSS keeps the order of the loops: hits first, in the order of dates, and an Email for each.
+        table += f" CROSS JOIN emails e ON e.key = {key}"
+    conditions = [first, *(_key_range(each, key) for each in ranges), *others]
+    where = " AND ".join(f"({condition.sql})" for condition in conditions)
+    parameters = tuple(parameter for condition in conditions for parameter in condition.parameters)
+    return _Source(f"{table} WHERE {where}", parameters, key, thread)
+
+
+def _conjuncts(selection: Selection) -> list[Selection]:
+    if not isinstance(selection, All):
+        return [selection]
+    return [conjunct for each in selection.of for conjunct in _conjuncts(each)]
+
+
+def _is_match(selection: Selection) -> bool:
+    """Whether tokens and words say all of it."""
+    match selection:
+        case Words() | InMailbox() | HasKeyword() | HasAttachment():
+            return True
+        case Received() | Size():
+            return False
+        case All(of) | AnyOf(of):
+            return all(_is_match(each) for each in of)
+        case Not(of):
+            return _is_match(of)
+        case _:
+            assert_never(selection)
+
+
+def _match(selection: Selection) -> str:
+    """The FTS5 expression; its NOT has two sides, so what stands alone is taken from everything."""
+    match selection:
+        case Words(phrase, columns):
+            return f'{{{" ".join(columns)}}} : "{phrase}"'
+        case InMailbox(mailbox_key):
+            return _token(search.mailbox_token(mailbox_key))
+        case HasKeyword(keyword):
+            return _token(search.keyword_token(keyword))
+        case HasAttachment():
+            return _token(search.ATTACHMENT_TOKEN)
+        case All():
+            return _match_all(_conjuncts(selection))
+        case AnyOf(of):
+            return " OR ".join(f"({_match(each)})" for each in of) if of else f"{_EVERYTHING} NOT {_EVERYTHING}"
+        case Not(of):
+            return f"{_EVERYTHING} NOT ({_match(of)})"
+        case Received() | Size():
+            raise AssertionError("columns say this, not words")
+        case _:
+            assert_never(selection)
+
+
+def _match_all(conjuncts: list[Selection]) -> str:
+    asked = [f"({_match(each)})" for each in conjuncts if not isinstance(each, Not)]
+    refused = [f"({_match(each.of)})" for each in conjuncts if isinstance(each, Not)]
+    expression = " AND ".join(asked) or _EVERYTHING
+    return f"({expression}) NOT ({' OR '.join(refused)})" if refused else expression
+
+
+def _token(token: str) -> str:
+    return f'tokens : "{token}"'
+
+
+_EVERYTHING: Final = _token(search.EVERY_TOKEN)
+
+
+def _key_range(received: Received, key: str) -> Statement:
+    conditions, parameters = ["1"], list[Parameter]()
+    if received.at is not None:
+        conditions.append(f"{key} >= ?")
+        parameters.append(received.at << KEY_SHIFT)
+    if received.before is not None:
+        conditions.append(f"{key} < ?")
+        parameters.append(received.before << KEY_SHIFT)
+    return Statement(" AND ".join(conditions), tuple(parameters))
+
+
+def _condition(selection: Selection) -> Statement:
+    if _is_match(selection):
+        return Statement("e.key IN (SELECT rowid FROM search WHERE search MATCH ?)", (_match(selection),))
+    match selection:
+        case Received():
+            return _key_range(selection, "e.key")
+        case Size(at_least, below):
+            return _size(at_least, below)
+        case All(of):
+            return _joined(" AND ", of)
+        case AnyOf(of):
+            return _joined(" OR ", of)
+        case Not(of):
+            inner = _condition(of)
+            return Statement(f"NOT ({inner.sql})", inner.parameters)
+        case _:
+            raise AssertionError("words say this, not columns")
+
+
+def _size(at_least: int | None, below: int | None) -> Statement:
+    conditions, parameters = ["1"], list[Parameter]()
+    if at_least is not None:
+        conditions.append("e.size >= ?")
+        parameters.append(at_least)
+    if below is not None:
+        conditions.append("e.size < ?")
+        parameters.append(below)
+    return Statement(" AND ".join(conditions), tuple(parameters))
+
+
+def _joined(word: str, selections: Sequence[Selection]) -> Statement:
+    conditions = [_condition(each) for each in selections]
+    sql = word.join(f"({condition.sql})" for condition in conditions)
+    return Statement(sql, tuple(parameter for condition in conditions for parameter in condition.parameters))

@@ -1,0 +1,181 @@
+"""What questions are answered from: one consistent view of one account, unmoved by what sync writes meanwhile."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import apsw
+
+from agent_reader.store import document, reading
+from agent_reader.store.selection import Order, Selection, Statement, count_statement, rows_statement
+from shared.message import JSON, Message
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMailbox:
+    """A mailbox that is shown; `name` is the whole decoded path."""
+
+    key: int
+    id: str
+    name: str
+    delimiter: str | None
+    attributes: frozenset[str]
+    subscribed: bool
+    selectable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MailboxCounts:
+    """RFC 8621 §2 totalEmails, unreadEmails, totalThreads, unreadThreads."""
+
+    total_emails: int = 0
+    unread_emails: int = 0
+    total_threads: int = 0
+    unread_threads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEmail:
+    """An Email that is shown: what the server and the store know of it, and its metadata properties.
+
+    `summary` holds blobId, size, hasAttachment and `reading.SUMMARY_PROPERTIES`, as JSON values.
+    """
+
+    key: int
+    id: str
+    thread_id: str
+    mailbox_ids: tuple[str, ...]
+    keywords: tuple[str, ...]
+    received_at: datetime
+    summary: Mapping[str, JSON]
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """One read transaction. Not for two threads at once; useless after its `with` block."""
+
+    connection: apsw.Connection = field(repr=False)
+    account_id: str
+    state: str
+    _mailboxes: tuple[StoredMailbox, ...] | None = None
+
+    def mailboxes(self) -> tuple[StoredMailbox, ...]:
+        """Return every mailbox that is shown, INBOX first, then by name."""
+        if self._mailboxes is None:
+            rows = self.connection.execute(
+                "SELECT key, id, name, delimiter, attributes, subscribed, selectable FROM mailboxes "
+                "WHERE standing <> 'pending' ORDER BY name <> 'INBOX', name, standing"
+            )
+            self._mailboxes = tuple(
+                StoredMailbox(
+                    key=int(key),
+                    id=str(mailbox_id),
+                    name=str(name),
+                    delimiter=delimiter,
+                    attributes=frozenset(json.loads(attributes)),
+                    subscribed=bool(subscribed),
+                    selectable=bool(selectable),
+                )
+                for key, mailbox_id, name, delimiter, attributes, subscribed, selectable in rows
+            )
+        return self._mailboxes
+
+    def counts(self, trash_key: int | None) -> dict[int, MailboxCounts]:
+        """Return the counts of each mailbox by key; one without Emails is missing.
+
+        RFC 8621 §2: an unread Email anywhere in a Thread, outside the trash, makes the Thread unread in each mailbox
+        that holds part of it; for the trash only the unread Emails in it count.
+        """
+        trash = -1 if trash_key is None else trash_key
+        rows = self.connection.execute(
+            "SELECT mailbox_key, count(*), sum(unread), count(DISTINCT thread_key), "
+            "count(DISTINCT CASE WHEN mailbox_key = :trash THEN CASE WHEN unread THEN thread_key END "
+            "WHEN thread_key IN (SELECT thread_key FROM email_mailboxes WHERE unread AND mailbox_key <> :trash) "
+            "THEN thread_key END) FROM email_mailboxes GROUP BY mailbox_key",
+            {"trash": trash},
+        )
+        return {int(key): MailboxCounts(*(int(count) for count in counts)) for key, *counts in rows}
+
+    def count(self, selection: Selection, *, by_thread: bool = False) -> int:
+        """Return how many Emails (or Threads) are selected."""
+        return int(self._run(count_statement(selection, by_thread=by_thread)).get)
+
+    def keys(
+        self, selection: Selection, order: Sequence[Order], *, limit: int | None = None, offset: int = 0
+    ) -> Iterator[int]:
+        """Yield the keys of the selected Emails in order."""
+        return (key for (key,) in self._run(rows_statement(selection, order, limit=limit, offset=offset)))
+
+    def keys_and_threads(self, selection: Selection, order: Sequence[Order]) -> Iterator[tuple[int, int]]:
+        """Yield (Email key, Thread key) of the selected Emails in order."""
+        return iter(self._run(rows_statement(selection, order, by_thread=True)))
+
+    def ids_of(self, keys: Sequence[int]) -> list[str]:
+        """Return the Email ids of keys, in their order."""
+        return [str(self.connection.execute("SELECT id FROM emails WHERE key = ?", (key,)).get) for key in keys]
+
+    def key_of(self, email_id: str) -> int | None:
+        """Return the key of an Email that is shown."""
+        key: int | None = self.connection.execute("SELECT key FROM emails WHERE id = ? AND visible", (email_id,)).get
+        return key
+
+    def emails(self, email_ids: Iterable[str]) -> dict[str, StoredEmail]:
+        """Return the Emails that are shown among these ids; a caller asks for as many as one answer may hold."""
+        found = {}
+        mailbox_ids = {mailbox.key: mailbox.id for mailbox in self.mailboxes()}
+        for email_id in email_ids:
+            row = self.connection.execute(
+                "SELECT e.key, t.id, e.keywords, e.received_at, x.summary FROM emails e "
+                "JOIN threads t ON t.key = e.thread_key JOIN email_texts x ON x.key = e.key "
+                "WHERE e.id = ? AND e.visible",
+                (email_id,),
+            ).fetchone()
+            if row is None:
+                continue
+            key, thread_id, keywords, received_at, summary = row
+            places = self.connection.execute(
+                "SELECT mailbox_key FROM email_mailboxes WHERE email_key = ? ORDER BY mailbox_key", (key,)
+            )
+            found[email_id] = StoredEmail(
+                key=int(key),
+                id=email_id,
+                thread_id=str(thread_id),
+                mailbox_ids=tuple(mailbox_ids[place] for (place,) in places),
+                keywords=tuple(json.loads(keywords)),
+                received_at=datetime.fromtimestamp(received_at, UTC),
+                summary=reading.unpack_summary(summary),
+            )
+        return found
+
+    def message(self, key: int) -> Message:
+        """Return what is kept of an Email's content; see `document.StoredPart`."""
+        packed = self.connection.execute("SELECT document FROM email_texts WHERE key = ?", (key,)).get
+        return document.unpack(packed)
+
+    def thread_emails(self, thread_ids: Iterable[str]) -> dict[str, list[str]]:
+        """Return the Email ids of each Thread that is shown among these ids, oldest first (RFC 8621 §3)."""
+        found = {}
+        for thread_id in thread_ids:
+            rows = self.connection.execute(
+                "SELECT e.id FROM threads t JOIN emails e ON e.thread_key = t.key WHERE t.id = ? AND e.visible "
+                "ORDER BY e.key",
+                (thread_id,),
+            )
+            email_ids = [str(email_id) for (email_id,) in rows]
+            if email_ids:
+                found[thread_id] = email_ids
+        return found
+
+    def copies(self, email_id: str, limit: int) -> tuple[tuple[int, int], ...]:
+        """Return (UIDVALIDITY, UID) of each copy of an Email."""
+        rows = self.connection.execute(
+            "SELECT m.uidvalidity, c.uid FROM emails e JOIN copies c ON c.email_key = e.key "
+            "JOIN mailboxes m ON m.key = c.mailbox_key WHERE e.id = ? AND m.uidvalidity IS NOT NULL "
+            "ORDER BY c.mailbox_key, c.uid LIMIT ?",
+            (email_id, limit),
+        )
+        return tuple((int(uidvalidity), int(uid)) for uidvalidity, uid in rows)
+
+    def _run(self, statement: Statement) -> apsw.Cursor:
+        return self.connection.execute(statement.sql, statement.parameters)

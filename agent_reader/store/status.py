@@ -1,0 +1,62 @@
+"""How whole and how fresh a mirror is, for people and for the private socket."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import apsw
+
+from agent_reader.sync.mirror import SetAside
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why the last round ended early."""
+
+    at: datetime
+    code: str
+    detail: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorStatus:
+    """`set_aside` pairs each message that could not be had with its mailbox's name. Times are aware UTC."""
+
+    messages: int
+    settled_at: datetime | None
+    failure: Failure | None
+    set_aside: tuple[tuple[str, SetAside], ...]
+
+    def is_fresh(self, now: datetime, within: timedelta) -> bool:
+        """Whether a whole round ended within that time and none has failed since."""
+        return self.failure is None and self.settled_at is not None and now - self.settled_at <= within
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where the mirror saw copies of a message, as (UIDVALIDITY, UID), and whether it is fresh."""
+
+    copies: tuple[tuple[int, int], ...]
+    fresh: bool
+
+
+def read_status(connection: apsw.Connection) -> MirrorStatus:
+    """Return the status; inside a snapshot it is that snapshot's."""
+    row = connection.execute(
+        "SELECT settled_at, failed_at, failure_code, failure_detail, failure_fix, "
+        "(SELECT count(*) FROM emails WHERE visible) FROM account"
+    ).fetchone()
+    assert row is not None
+    settled_at, failed_at, code, detail, fix, messages = row
+    aside = connection.execute(
+        "SELECT m.name, s.uid, s.code, s.cause, s.fix FROM set_aside s JOIN mailboxes m ON m.key = s.mailbox_key "
+        "ORDER BY m.name, s.uid"
+    )
+    return MirrorStatus(
+        messages=int(messages),
+        settled_at=None if settled_at is None else datetime.fromtimestamp(settled_at, UTC),
+        failure=None
+        if failed_at is None
+        else Failure(datetime.fromtimestamp(failed_at, UTC), str(code), str(detail), str(fix)),
+        set_aside=tuple((str(name), SetAside(uid, cd, cause, mend)) for name, uid, cd, cause, mend in aside),
+    )

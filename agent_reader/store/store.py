@@ -1,0 +1,128 @@
+"""The store: one file for each account, its one writer, and snapshots to answer questions from."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from secrets import token_bytes
+from typing import Final
+
+import apsw
+
+from agent_reader.store import database
+from agent_reader.store.mirror import AccountMirror, Clock, Randomness
+from agent_reader.store.snapshot import Snapshot
+from agent_reader.store.status import Location, MirrorStatus, read_status
+from shared.link import MAX_COPIES, AccountStatus
+
+# Sync makes a round a few times an hour where it cannot be pushed to; ten minutes without one is worth a word.
+FRESH_WITHIN: Final = timedelta(minutes=10)
+
+# Idle connections kept for the next question; more than this at once are made and closed again.
+_IDLE_CONNECTIONS: Final = 4
+
+_EPOCH_OCTETS: Final = 4
+
+
+class Store:
+    """The accounts' mirrors under one folder. Any thread may call; `close` when done.
+
+    `fresh_within` is how old the last whole round may be for the mirror to count as fresh.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        clock: Clock,
+        *,
+        fresh_within: timedelta = FRESH_WITHIN,
+        randomness: Randomness = token_bytes,
+    ) -> None:
+        self._folder = folder
+        self._clock = clock
+        self._fresh_within = fresh_within
+        self._randomness = randomness
+        self._lock = threading.Lock()
+        self._mirrors: dict[str, AccountMirror] = {}
+        self._idle: dict[str, list[apsw.Connection]] = {}
+        self._closed = False
+
+    def account(self, account_id: str) -> AccountMirror:
+        """Return the mirror of an account, its file made or migrated first. Raises `ConfigurationError`."""
+        with self._lock:
+            assert not self._closed, "the store is closed"
+            if account_id not in self._mirrors:
+                path = database.account_file(self._folder, account_id)
+                connection = database.open_file(path, self._randomness(_EPOCH_OCTETS).hex())
+                self._mirrors[account_id] = AccountMirror(connection, self._clock, self._randomness)
+                self._idle[account_id] = []
+            return self._mirrors[account_id]
+
+    @contextmanager
+    def snapshot(self, account_id: str) -> Iterator[Snapshot]:
+        """Give one consistent view of an account: nothing that is written meanwhile is seen in it."""
+        connection = self._take(account_id)
+        try:
+            # The first read fixes what is seen; the search table is in the same file, so it is fixed with the rest.
+            connection.execute("BEGIN")
+            epoch, state = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
+            yield Snapshot(connection, account_id, f"{epoch}-{state}")
+        finally:
+            self._give_back(account_id, connection)
+
+    def locate(self, account_id: str, email_id: str) -> Location:
+        """Return where copies of an Email lie, as far as the mirror knows."""
+        with self.snapshot(account_id) as snapshot:
+            copies = snapshot.copies(email_id, MAX_COPIES)
+            status = read_status(snapshot.connection)
+        return Location(copies, self._is_fresh(status))
+
+    def status(self, account_id: str) -> MirrorStatus:
+        """Return how whole and fresh the mirror of an account is."""
+        with self.snapshot(account_id) as snapshot:
+            return read_status(snapshot.connection)
+
+    def account_status(self, account_id: str) -> AccountStatus:
+        """Return the status as the private socket says it."""
+        status = self.status(account_id)
+        failure = status.failure
+        return AccountStatus(
+            account=account_id,
+            fresh=self._is_fresh(status),
+            messages=status.messages,
+            lastSyncAt=status.settled_at,
+            error=None if failure is None else f"{failure.code}: {failure.detail} {failure.fix}",
+        )
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._lock:
+            self._closed = True
+            for mirror in self._mirrors.values():
+                mirror.close()
+            for connections in self._idle.values():
+                while connections:
+                    connections.pop().close()
+            self._mirrors.clear()
+
+    def _is_fresh(self, status: MirrorStatus) -> bool:
+        return status.is_fresh(self._clock(), self._fresh_within)
+
+    def _take(self, account_id: str) -> apsw.Connection:
+        self.account(account_id)
+        with self._lock:
+            idle = self._idle[account_id]
+            if idle:
+                return idle.pop()
+        return database.connect(database.account_file(self._folder, account_id), read_only=True)
+
+    def _give_back(self, account_id: str, connection: apsw.Connection) -> None:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        with self._lock:
+            idle = self._idle[account_id]
+            if not self._closed and len(idle) < _IDLE_CONNECTIONS:
+                idle.append(connection)
+                return
+        connection.close()

@@ -1,0 +1,51 @@
+"""One transaction of a mirror: its connection, its moment, and what it made different."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import apsw
+
+from agent_reader.store.changes import ChangeKind, Changes, DataType
+
+
+@dataclass(slots=True)
+class Writing:
+    """What the writing functions of the store share within one transaction. `now` is seconds since 1970."""
+
+    connection: apsw.Connection
+    now: int
+    changes: Changes = field(default_factory=Changes)
+    # Emails whose copies changed; each is brought up to date once, in the order of keys, before the end.
+    touched: set[int] = field(default_factory=set)
+    # Words of Emails that are new in this transaction, to spare their way back from the file.
+    words: dict[int, tuple[str, ...]] = field(default_factory=dict)
+
+    _tick: int | None = None
+
+    def tick(self) -> int:
+        """Return the tick of this transaction: later ones have a larger one."""
+        if self._tick is None:
+            self._tick = int(self.connection.execute("UPDATE account SET tick = tick + 1 RETURNING tick").get)
+        return self._tick
+
+    def note_mailbox(self, mailbox_key: int, kind: ChangeKind) -> None:
+        """Note a change to a Mailbox; one that is not shown yet has none."""
+        row = self.connection.execute("SELECT id, standing FROM mailboxes WHERE key = ?", (mailbox_key,)).fetchone()
+        if row is not None and row[1] != "pending":
+            self.changes.note(DataType.MAILBOX, str(row[0]), kind)
+
+    def finish(self) -> None:
+        """Give what changed a state of its own; without a change the state stays."""
+        rows = self.changes.rows()
+        if not rows:
+            return
+        state = self.connection.execute("UPDATE account SET state = state + 1 RETURNING state").get
+        self.connection.executemany(
+            "INSERT INTO changes (state, type, id, kind, at) VALUES (?, ?, ?, ?, ?)",
+            [(state, *row, self.now) for row in rows],
+        )
+
+
+def seconds(moment: datetime) -> int:
+    """Return seconds since 1970 of an aware datetime."""
+    return int(moment.timestamp())
