@@ -7,26 +7,13 @@ are shown too, and stored with the decision, but are not in the digest: they may
 
 import hashlib
 from dataclasses import dataclass
+from typing import Any
 
 import rfc8785
 
 from change_executor.evidence.reading import Reading
+from change_executor.journal.evidence import Evidence
 from change_executor.journal.journal import Proposal
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A row of `evidence`: the one copy that may move, and the digest of the octets that the reading was made from."""
-
-    id: int
-    uidvalidity: int
-    uid: int
-    octets_sha256: str
-    size: int
-    internaldate: str
-    copies: int
-    reading_version: str
-    reading_sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +35,7 @@ def shown_digest(
 
     Evidence and reading are None while there are none: such a page can be used to reject, not to approve.
     """
-    content = {
+    content: dict[str, Any] = {
         "proposal": proposal.id,
         "version": proposal.version,
         "queue": proposal.queue,
@@ -63,7 +50,7 @@ def shown_digest(
     return hashlib.sha256(rfc8785.dumps(content)).hexdigest()
 
 
-def _as_shown(reading: Reading) -> dict[str, object]:
+def _as_shown(reading: Reading) -> dict[str, Any]:
     return {
         "version": reading.reading_version,
         "readable": reading.readable.value,

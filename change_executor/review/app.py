@@ -1,0 +1,156 @@
+"""The review page, put together: one table of routes, and the gate in front of all of them."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from change_executor.config import ExecutorSettings
+from change_executor.errors import JournalUnavailable, NoSuchProposal
+from change_executor.journal.journal import Clock, Journal
+from change_executor.review import desk, doors, live
+from change_executor.review.error_page import PageError, Refusal, refusal_of_status, refuse
+from change_executor.review.forms import MAX_FORM_OCTETS
+from change_executor.review.gate import Gate
+from change_executor.review.hub import Hub
+from change_executor.review.passwords import Passwords
+from change_executor.review.people import RandomOctets
+from change_executor.review.room import Handler, Room, for_acting, for_anyone, for_looking
+
+_STATIC_FOLDER: Final = Path(__file__).parent / "static"
+_STATIC: Final = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+
+class Access(Enum):
+    """Who may use a route. `ACTING`: a session, a form of this origin, and that session's own token in it."""
+
+    ANYONE = "anyone"
+    LOOKING = "looking"
+    ACTING = "acting"
+
+
+_DOORMEN: Final[dict[Access, Callable[[Room, Any], Handler]]] = {
+    Access.ANYONE: for_anyone,
+    Access.LOOKING: for_looking,
+    Access.ACTING: for_acting,
+}
+
+
+async def static(room: Room, request: Request) -> Response:  # noqa: ARG001 - a handler's signature
+    """`GET /static/{name}`: one of three files."""
+    name = request.path_params["name"]
+    if name not in _STATIC:
+        raise PageError(Refusal.NOT_FOUND)
+    return Response((_STATIC_FOLDER / name).read_bytes(), headers={"content-type": _STATIC[name]})
+
+
+# Everything that the review listener answers. What is not here is a 404.
+ROUTES: Final[tuple[tuple[str, str, Access, Any], ...]] = (
+    ("GET", "/", Access.LOOKING, desk.queue),
+    ("GET", "/p/{proposal_id}", Access.LOOKING, desk.item),
+    ("POST", "/p/{proposal_id}/approve", Access.ACTING, desk.approve),
+    ("POST", "/p/{proposal_id}/reject", Access.ACTING, desk.reject),
+    ("POST", "/p/{proposal_id}/undo", Access.ACTING, desk.undo),
+    ("POST", "/p/{proposal_id}/settle", Access.ACTING, desk.settle),
+    ("POST", "/stop", Access.ACTING, desk.stop),
+    ("POST", "/resume", Access.ACTING, desk.resume),
+    ("GET", "/events", Access.LOOKING, live.events),
+    ("GET", "/sign-in", Access.ANYONE, doors.sign_in_page),
+    ("POST", "/sign-in", Access.ANYONE, doors.sign_in),
+    ("POST", "/sign-out", Access.ACTING, doors.sign_out),
+    ("GET", "/link", Access.ANYONE, doors.link_page),
+    ("POST", "/link", Access.ANYONE, doors.link),
+    ("GET", "/password", Access.LOOKING, doors.password_page),
+    ("POST", "/password", Access.ACTING, doors.set_password),
+    ("GET", "/static/{name}", Access.ANYONE, static),
+)
+
+
+def make_app(
+    settings: ExecutorSettings,
+    journal: Journal,
+    *,
+    clock: Clock,
+    random_octets: RandomOctets,
+    separated: bool,
+    hosts: frozenset[str] | None = None,
+    secure: bool = False,
+) -> FastAPI:
+    """Return the review page as an ASGI application.
+
+    `random_octets` is `secrets.token_bytes`; `separated` is False where the agent may run as the reviewer's own user,
+    and the page says so; `hosts` are the Host values that it answers to (by default the loopback names with the port
+    of `review.listen`); `secure` where browsers reach it over TLS. `app.state.hub.close()` ends the open streams, so
+    that a server need not wait for them.
+    """
+    hub = Hub()
+    room = Room(settings, journal, clock, random_octets, Passwords(), separated, secure, hub)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        journal.listen(hub.wake)
+        try:
+            yield
+        finally:
+            hub.close()
+            journal.unlisten(hub.wake)
+
+    app = FastAPI(
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        max_body_size=MAX_FORM_OCTETS,
+        lifespan=lifespan,
+        exception_handlers=_error_pages(),
+    )
+    for method, path, access, handler in ROUTES:
+        app.add_api_route(path, _DOORMEN[access](room, handler), methods=[method], response_model=None)
+    app.add_middleware(Gate, hosts=loopback_hosts(settings) if hosts is None else hosts, secure=secure)
+    app.state.hub = hub
+    return app
+
+
+def loopback_hosts(settings: ExecutorSettings) -> frozenset[str]:
+    """Return the Host values of the loopback names with the port of `review.listen`; none for a Unix socket."""
+    listen = settings.review.listen
+    if listen.startswith("unix:"):
+        return frozenset()
+    port = listen.rpartition(":")[2]
+    return frozenset(f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]"))
+
+
+def _error_pages() -> dict[int | type[Exception], Callable[[Request, Any], Any]]:
+    async def page_error(_: Request, error: PageError) -> Response:
+        return refuse(error.refusal, error.next_path)
+
+    async def http_error(_: Request, error: HTTPException) -> Response:
+        return refuse(refusal_of_status(error.status_code))
+
+    async def not_found(_: Request, __: NoSuchProposal) -> Response:
+        return refuse(Refusal.NOT_FOUND)
+
+    async def journal_unavailable(_: Request, __: JournalUnavailable) -> Response:
+        return refuse(Refusal.JOURNAL_UNAVAILABLE)
+
+    async def bug(_: Request, __: Exception) -> Response:
+        return refuse(Refusal.BUG)
+
+    return {
+        PageError: page_error,
+        HTTPException: http_error,
+        NoSuchProposal: not_found,
+        JournalUnavailable: journal_unavailable,
+        Exception: bug,
+    }

@@ -1,0 +1,155 @@
+"""One proposal with everything that its page shows, read in one snapshot of the journal."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from pydantic import ValidationError
+from sqlalchemy import Connection, select
+
+from change_executor.config import ExecutorSettings
+from change_executor.evidence.reading import Reading
+from change_executor.journal import schema
+from change_executor.journal.evidence import Evidence
+from change_executor.journal.journal import Proposal, event_details, read_proposal
+from change_executor.journal.moves import last_moved
+from change_executor.policy import policy_version
+from change_executor.shown import Mailboxes, shown_digest
+from shared.proposal import State
+
+# A life has some ten events; more means that evidence was made again and again, and the latest tell enough.
+MAX_EVENTS_SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An event of a proposal's life, as the history lists it."""
+
+    at: datetime
+    kind: str
+    actor: str
+    details: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What there is to know about one proposal.
+
+    `mailboxes` is None where the configuration no longer has the queue or the role; `reading` is None before there is
+    evidence, after texts were forgotten, or where the stored text is not the one recorded (`reading_damaged`).
+    """
+
+    proposal: Proposal
+    mailboxes: Mailboxes | None
+    policy_version: str
+    evidence: Evidence | None
+    reading: Reading | None
+    reading_damaged: bool
+    reason: str | None
+    decision_reason: str | None
+    hints: str | None
+    undo_offered: bool
+    shown: str
+
+
+def read_case(connection: Connection, settings: ExecutorSettings, proposal_id: str) -> Case:
+    """Return the case of a proposal in this transaction. Raises `NoSuchProposal`."""
+    proposal = read_proposal(connection, proposal_id)
+    evidence = evidence_of(connection, [proposal]).get(proposal_id)
+    texts = read_texts(connection, [proposal_id]).get(proposal_id, {})
+    reading = checked_reading(texts.get("reading"), evidence)
+    mailboxes = mailboxes_of(settings, proposal)
+    queue = settings.queue(proposal.queue)
+    version = "" if queue is None else policy_version(settings, queue)
+    return Case(
+        proposal=proposal,
+        mailboxes=mailboxes,
+        policy_version=version,
+        evidence=evidence,
+        reading=reading,
+        reading_damaged=evidence is not None and reading is None and "reading" in texts,
+        reason=texts.get("reason"),
+        decision_reason=texts.get("decision_reason"),
+        hints=texts.get("hints"),
+        undo_offered=proposal.state is State.APPLIED and _undo_offered(connection, settings, proposal),
+        shown=shown_digest(proposal, mailboxes or Mailboxes("", ""), evidence, reading, version),
+    )
+
+
+def read_events(connection: Connection, subject: str) -> list[Happened]:
+    """Return the latest events of a proposal, oldest first."""
+    rows = connection.execute(
+        select(schema.events.c.at, schema.events.c.kind, schema.events.c.actor, schema.events.c.details)
+        .where(schema.events.c.subject == subject)
+        .order_by(schema.events.c.seq.desc())
+        .limit(MAX_EVENTS_SHOWN)
+    ).all()
+    return [Happened(row.at, row.kind, row.actor, event_details(row.details)) for row in reversed(rows)]
+
+
+def read_texts(connection: Connection, proposal_ids: list[str]) -> dict[str, dict[str, str]]:
+    """Return the texts of proposals by id and kind."""
+    found: dict[str, dict[str, str]] = {}
+    for row in connection.execute(select(schema.texts).where(schema.texts.c.proposal.in_(proposal_ids))):
+        found.setdefault(row.proposal, {})[row.kind] = row.text
+    return found
+
+
+def checked_reading(text: str | None, evidence: Evidence | None) -> Reading | None:
+    """Return the stored reading if it is the one that the evidence recorded, else None."""
+    if text is None or evidence is None:
+        return None
+    if hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != evidence.reading_sha256:
+        return None
+    try:
+        return Reading.model_validate(json.loads(text))
+    except (ValidationError, ValueError):
+        return None
+
+
+def mailboxes_of(settings: ExecutorSettings, proposal: Proposal) -> Mailboxes | None:
+    """Return the names of both mailboxes, from the configuration alone; None where it has them no longer."""
+    queue = settings.queue(proposal.queue)
+    if queue is None or proposal.from_role != "incoming" or proposal.to_role not in queue.to:
+        return None
+    return Mailboxes(queue.incoming, queue.to[proposal.to_role].mailbox)
+
+
+def evidence_of(connection: Connection, proposals: list[Proposal]) -> dict[str, Evidence]:
+    """Return the evidence now shown of each proposal that has any."""
+    columns = schema.evidence.c
+    numbers = [proposal.evidence for proposal in proposals if proposal.evidence is not None]
+    rows = connection.execute(select(*(columns[name] for name in Evidence.__slots__)).where(columns.id.in_(numbers)))
+    return {row["proposal"]: Evidence(**row) for row in rows.mappings()}
+
+
+def _undo_offered(connection: Connection, settings: ExecutorSettings, proposal: Proposal) -> bool:
+    queue = settings.queue(proposal.queue)
+    if queue is None or not queue.undo or proposal.to_role not in queue.to:
+        return False
+    permitted = connection.execute(
+        select(schema.examinations.c.undo_permitted).where(schema.examinations.c.queue == proposal.queue)
+    ).scalar_one_or_none()
+    return (
+        permitted == 1 and last_moved(connection, proposal.id) is not None and not another_is_open(connection, proposal)
+    )
+
+
+def another_is_open(connection: Connection, proposal: Proposal) -> bool:
+    """Whether another proposal about the same message is open in the same queue: at most one may be."""
+    columns = schema.proposals.c
+    return (
+        connection.execute(
+            select(columns.id)
+            .where(
+                columns.queue == proposal.queue,
+                columns.email_id == proposal.email_id,
+                columns.id != proposal.id,
+                columns.ended_at.is_(None),
+            )
+            .limit(1)
+        ).first()
+        is not None
+    )

@@ -1,0 +1,75 @@
+"""Forms, parsed once at the door."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+
+from change_executor.review.decisions import MAX_DECISION_REASON_CHARACTERS, LookedAt
+from change_executor.review.error_page import PageError, Refusal
+
+# The longest form is a rejection with its reason, percent-encoded: some 6 KiB.
+MAX_FORM_OCTETS: Final = 16 * 1024
+_MAX_FIELDS: Final = 12
+_FORM_TYPE: Final = "application/x-www-form-urlencoded"
+_VERSION: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+_SHOWN: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
+# Line ends and tabs apart, a reason has no control characters: the agent's terminal may show it.
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The fields of a form; each name stands once."""
+
+    fields: dict[str, str]
+
+    def __repr__(self) -> str:
+        return f"Form({sorted(self.fields)})"
+
+    def text(self, name: str) -> str:
+        """Return a field, or the empty string."""
+        return self.fields.get(name, "")
+
+
+async def read_form(request: Request) -> Form:
+    """Return the form in a request's body. Raises `PageError` where it is none of ours."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM_TYPE:
+        raise PageError(Refusal.MALFORMED_FORM)
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM_OCTETS:
+            raise PageError(Refusal.FORM_TOO_LARGE)
+    try:
+        pairs = parse_qsl(
+            body.decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=bool(body),
+            errors="strict",
+            max_num_fields=_MAX_FIELDS,
+        )
+    except ValueError:
+        raise PageError(Refusal.MALFORMED_FORM) from None
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise PageError(Refusal.MALFORMED_FORM)
+    return Form(fields)
+
+
+def looked_at(proposal_id: str, form: Form) -> LookedAt:
+    """Return what the form says that the person saw. Raises `PageError`."""
+    version, shown = form.text("version"), form.text("shown")
+    if _VERSION.fullmatch(version) is None or _SHOWN.fullmatch(shown) is None:
+        raise PageError(Refusal.MALFORMED_FORM)
+    return LookedAt(proposal_id, int(version), shown)
+
+
+def decision_reason(form: Form) -> str:
+    """Return the reason of a rejection, trimmed; empty for none. Raises `PageError` where it is too long."""
+    reason = _CONTROLS.sub("", form.text("reason").replace("\r\n", "\n")).strip()
+    if len(reason) > MAX_DECISION_REASON_CHARACTERS:
+        raise PageError(Refusal.REASON_TOO_LONG)
+    return reason

@@ -1,0 +1,150 @@
+"""What every page needs, made once by `app.py`; and the doorman that lets only a right session in."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import anyio
+from anyio import CapacityLimiter
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from change_executor.config import ExecutorSettings
+from change_executor.journal.journal import Clock, Journal, is_stopped
+from change_executor.review.error_page import PageError, Refusal
+from change_executor.review.forms import Form, read_form
+from change_executor.review.hub import Hub
+from change_executor.review.passwords import CHECKS_AT_ONCE, Passwords, Throttle
+from change_executor.review.people import RandomOctets
+from change_executor.review.rendering import render
+from change_executor.review.sessions import Session, csrf_matches, find_session
+from shared.proposal import PROPOSAL_ID
+
+# Journal calls block; a handful of threads serves a handful of people.
+_JOURNAL_THREADS: Final = 8
+# The __Host- prefix needs Secure, which some browsers refuse on http://localhost.
+_COOKIE_PLAIN: Final = "mailwarrant_session"
+_COOKIE_SECURE: Final = "__Host-mailwarrant_session"
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The page's dependencies. `separated` is False where the agent may run as the reviewer's own user."""
+
+    settings: ExecutorSettings
+    journal: Journal
+    clock: Clock
+    random_octets: RandomOctets
+    passwords: Passwords
+    separated: bool
+    secure: bool
+    hub: Hub
+    throttle: Throttle = field(default_factory=Throttle)
+    threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_JOURNAL_THREADS))
+    password_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(CHECKS_AT_ONCE))
+
+    async def in_thread(self, work: Callable[..., Result], *arguments: Any) -> Result:  # noqa: ANN401 - passed on
+        """Run blocking work, with the journal or a template, beside the event loop."""
+        return await anyio.to_thread.run_sync(work, *arguments, limiter=self.threads)
+
+    def cookie_name(self) -> str:
+        """Return the name of the session's cookie."""
+        return _COOKIE_SECURE if self.secure else _COOKIE_PLAIN
+
+    async def session(self, request: Request) -> Session | None:
+        """Return the session that the request's cookie opens, or None. An Authorization field opens nothing."""
+        secret = request.cookies.get(self.cookie_name())
+        return await self.in_thread(find_session, self.journal, secret)
+
+    def set_cookie(self, response: Response, secret: str) -> None:
+        """Give the browser a session; it forgets it at its end, and the server has limits of its own."""
+        response.set_cookie(self.cookie_name(), secret, path="/", httponly=True, secure=self.secure, samesite="strict")
+
+    def drop_cookie(self, response: Response) -> None:
+        """Tell the browser to forget its session."""
+        response.delete_cookie(self.cookie_name(), path="/", httponly=True, secure=self.secure, samesite="strict")
+
+    def page(self, template: str, session: Session, *, stopped: bool, here: str = "", **values: Any) -> str:  # noqa: ANN401 - passed on
+        """Render a page for a signed-in person."""
+        return render(
+            template,
+            session=session,
+            stopped=stopped,
+            separated=self.separated,
+            here=here,
+            now=self.clock(),
+            **values,
+        )
+
+    def is_stopped(self) -> bool:
+        """Whether the stop button is pressed."""
+        with self.journal.reading() as connection:
+            return is_stopped(connection)
+
+
+Handler = Callable[[Request], Awaitable[Response]]
+OpenHandler = Callable[[Room, Request], Awaitable[Response]]
+LookingHandler = Callable[[Room, Request, Session], Awaitable[Response]]
+ActingHandler = Callable[[Room, Request, Session, Form], Awaitable[Response]]
+
+
+def for_anyone(room: Room, handler: OpenHandler) -> Handler:
+    """Return a route that needs no session: the ways in."""
+
+    async def handle(request: Request) -> Response:
+        return await handler(room, request)
+
+    return handle
+
+
+def for_looking(room: Room, handler: LookingHandler) -> Handler:
+    """Return a route that a signed-in person may look at; anybody else is led to the sign-in."""
+
+    async def handle(request: Request) -> Response:
+        session = await room.session(request)
+        if session is None:
+            return see_other(sign_in_path(request.url.path))
+        return await handler(room, request, session)
+
+    return handle
+
+
+def for_acting(room: Room, handler: ActingHandler) -> Handler:
+    """Return a route that changes something: a good session, and a form that carries that session's own token."""
+
+    async def handle(request: Request) -> Response:
+        session = await room.session(request)
+        if session is None:
+            raise PageError(Refusal.SIGNED_OUT, way_back(request.url.path))
+        form = await read_form(request)
+        if not csrf_matches(session, form.text("csrf")):
+            raise PageError(Refusal.STALE_FORM)
+        return await handler(room, request, session, form)
+
+    return handle
+
+
+def see_other(path: str) -> RedirectResponse:
+    """Return 303 to a path of ours."""
+    return RedirectResponse(path, status_code=303)
+
+
+def html(page: str, status: int = 200) -> HTMLResponse:
+    """Return a page."""
+    return HTMLResponse(page, status_code=status)
+
+
+def way_back(untrusted_path: str) -> str:
+    """Return the page of ours that a path leads to: a proposal, or else the queue. Nothing else is followed."""
+    parts = untrusted_path.split("/")
+    if len(parts) >= 3 and parts[:2] == ["", "p"] and PROPOSAL_ID.fullmatch(parts[2]):  # noqa: PLR2004 - /p/ID
+        return f"/p/{parts[2]}"
+    return "/"
+
+
+def sign_in_path(untrusted_path: str) -> str:
+    """Return the address of the sign-in that leads back to where somebody was."""
+    back = way_back(untrusted_path)
+    return "/sign-in" if back == "/" else f"/sign-in?next={back}"

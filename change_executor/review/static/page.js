@@ -1,0 +1,94 @@
+// Everything on these pages works without this file. It fills in the code of a link, tells that something changed,
+// keeps the ages right and stops a second click. It makes no markup from strings, and moves nothing under the cursor.
+
+const MINUTE = 60_000;
+
+function fillInLinkCode() {
+  const field = document.getElementById("secret");
+  if (!field || !document.getElementById("link-form")) return;
+  const code = location.hash.slice(1);
+  if (!/^[A-Za-z0-9_-]{20,100}$/.test(code)) {
+    field.focus();
+    return;
+  }
+  field.value = code;
+  // The code must not stay in the address bar or the history.
+  history.replaceState(null, "", location.pathname);
+  document.getElementById("link-button").focus();
+}
+
+function span(milliseconds) {
+  const minutes = Math.floor(milliseconds / MINUTE);
+  if (minutes < 60) return `${Math.max(minutes, 1)} min`;
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h`;
+  return `${Math.floor(minutes / (24 * 60))} d`;
+}
+
+function keepAgesRight() {
+  const now = Date.now();
+  for (const time of document.querySelectorAll("time[data-ago]")) {
+    const passed = now - Date.parse(time.dateTime);
+    time.textContent = passed < MINUTE ? "just now" : `${span(passed)} ago`;
+  }
+  for (const time of document.querySelectorAll("time[data-left]")) {
+    const remaining = Date.parse(time.dateTime) - now;
+    time.textContent = remaining <= 0 ? "time is over" : `${span(remaining)} left`;
+  }
+}
+
+function stopSecondClicks() {
+  for (const form of document.querySelectorAll('form[method="post"]')) {
+    form.addEventListener("submit", (event) => {
+      if (form.dataset.sent) {
+        event.preventDefault();
+        return;
+      }
+      form.dataset.sent = "yes";
+    });
+  }
+  // A page that comes back from the history can be used again.
+  addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
+  });
+}
+
+function tell(words, href, action) {
+  const bar = document.getElementById("live");
+  document.getElementById("live-words").textContent = words;
+  const link = document.getElementById("live-reload");
+  link.setAttribute("href", href);
+  link.textContent = action;
+  bar.hidden = false;
+}
+
+function wordsForQueue(before, waiting) {
+  const more = waiting - before;
+  if (more > 0) return `${more} new ${more === 1 ? "proposal waits" : "proposals wait"} for you.`;
+  return "Something changed in the queue.";
+}
+
+function listen() {
+  const { live, waiting, proposal } = document.body.dataset;
+  if (!live || !document.getElementById("live")) return;
+  const before = Number(waiting ?? 0);
+  const stream = new EventSource("/events");
+  stream.addEventListener("change", (event) => {
+    const change = JSON.parse(event.data);
+    if (live === "queue") {
+      tell(wordsForQueue(before, change.waiting), "/", "Show them");
+      document.title = `${change.waiting ? `(${change.waiting}) ` : ""}Queue · Mailwarrant`;
+    } else if (change.proposals.includes(proposal)) {
+      tell("This proposal changed while you look at it.", `/p/${proposal}`, "Show it");
+    }
+  });
+  stream.addEventListener("signed-out", () => {
+    stream.close();
+    tell("You are signed out.", live === "item" ? `/sign-in?next=/p/${proposal}` : "/sign-in", "Sign in");
+  });
+  addEventListener("pagehide", () => stream.close());
+}
+
+fillInLinkCode();
+stopSecondClicks();
+setInterval(keepAgesRight, MINUTE / 2);
+listen();

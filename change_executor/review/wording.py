@@ -1,0 +1,206 @@
+"""The page's own words: closed tables of sentences, and times and sizes as people say them.
+
+A code that has no sentence here is shown as a code; a text from outside is never part of one of these sentences.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from change_executor.outcomes import Outcome, Waiting
+from shared.proposal import State
+
+STATES: Final = {
+    State.PENDING: "waiting for a decision",
+    State.APPROVED: "approved, about to be moved",
+    State.APPLYING: "being moved",
+    State.DOUBTFUL: "perhaps moved",
+    State.APPLIED: "moved",
+    State.UNDOING: "being moved back",
+    State.UNDO_DOUBTFUL: "perhaps moved back",
+    State.UNDONE: "moved back",
+    State.REJECTED: "rejected",
+    State.WITHDRAWN: "withdrawn by the agent",
+    State.EXPIRED: "expired undecided",
+    State.STALE: "not moved: no longer as proposed",
+    State.FAILED: "not moved: refused by the mail server",
+}
+
+# Which colour a state has: quiet for what went as asked, loud for what a person should look at.
+TONES: Final = {
+    State.APPLIED: "good",
+    State.DOUBTFUL: "alarm",
+    State.UNDO_DOUBTFUL: "alarm",
+    State.FAILED: "alarm",
+    State.STALE: "warn",
+    State.EXPIRED: "warn",
+}
+
+WAITING: Final = {
+    Waiting.STOPPED: "Everything is stopped. It goes on when someone resumes.",
+    Waiting.MOVES_PER_HOUR: "This hour's limit of moves is reached. It goes on by itself.",
+    Waiting.MAIL_SERVER_UNREACHABLE: "The mail server does not answer. The executor tries again by itself.",
+    Waiting.LOGIN_REFUSED: "The mail server refuses the executor's login. Someone has to mend its credential.",
+    Waiting.MAILBOX_REFUSED: "The mail server does not open one of the mailboxes. Someone has to mend its rights.",
+    Waiting.QUEUE_NOT_CONFIGURED: "The configuration no longer has this queue or destination.",
+    Waiting.READER_UNREACHABLE: "The reader does not answer, so nobody knows where to look. It is tried again.",
+    Waiting.NOT_FOUND_YET: "The reader does not know this message yet and is still syncing. It is tried again.",
+    Waiting.QUIET_TIME: (
+        "The message lies where it was, but a command that was sent may still run late. "
+        "The executor looks again after the quiet time."
+    ),
+    Waiting.SETTLE: "Looking did not tell what happened. Look into both mailboxes yourself and settle it below.",
+    Waiting.MOVED_TWICE: "The message lies in another destination too: somebody else moved it at the same moment.",
+    Waiting.MAILBOX_CHANGED: "A mailbox was made anew, so looking tells nothing. Look yourself and settle it.",
+    Waiting.TOO_MANY_TO_LOOK_AT: "More new messages arrived than are looked through. Look yourself and settle it.",
+}
+
+OUTCOMES: Final = {
+    Outcome.MOVED: "It was moved, and the copy in the new mailbox is the one that was reviewed.",
+    Outcome.MOVED_FLAGS_LOST: "It was moved; the mail server dropped some of its flags or keywords.",
+    Outcome.MOVED_BACK: "It was moved back.",
+    Outcome.MOVED_BACK_FLAGS_LOST: "It was moved back; the mail server dropped some of its flags or keywords.",
+    Outcome.MESSAGE_NOT_FOUND: "The message does not lie in the incoming mailbox.",
+    Outcome.MESSAGE_GONE: "The copy that was reviewed is gone: somebody else moved or deleted it.",
+    Outcome.MESSAGE_CHANGED: "What lies there is not the message that was reviewed.",
+    Outcome.MAILBOX_CHANGED: "The mailbox was made anew meanwhile; it is not the one that was looked at.",
+    Outcome.SERVER_REFUSED: "The mail server refused the move.",
+    Outcome.UNDO_NOT_PERMITTED: "It was not moved back: the queue or the mail server does not allow it.",
+    Outcome.UNDO_PLACE_UNKNOWN: "It was not moved back: a person settled the move, so nobody knows its place.",
+    Outcome.POLICY_CHANGED: "The approval was given under other rules, so it has to be decided again.",
+    Outcome.NOT_DECIDED_IN_TIME: "Nobody decided in time.",
+    Outcome.SETTLED_BY_PERSON: "The outcome was uncertain; a person looked and settled it.",
+}
+
+WARNINGS: Final = {
+    "hidden_text": "The message has text that is hidden from a person but not from an agent. It is shown apart below.",
+    "invisible_characters": "Invisible, control or direction characters were removed from what you see here.",
+    "cleaned": "Invisible, control or direction characters were removed from what you see here.",
+    "html_only": "The message has no plain text; what you see was made from its HTML.",
+    "text_from_html": "What you see was made from the message's HTML.",
+    "alternatives_differ": "The plain text and the HTML of the message say different things.",
+    "text_cut": "The message is longer than what is shown here.",
+    "octets_cut": "The message is longer than the part that was read for this page.",
+    "view_cut": "The message is longer than the part that was read for this page.",
+    "encoding": "Some of the message could not be decoded.",
+    "encoding_problem": "Some of the message could not be decoded.",
+    "malformed": "The message is malformed; another program may read it differently.",
+    "attachments": "The message has attachments. They are listed and never opened here.",
+    "encrypted": "The message is encrypted; its content cannot be shown.",
+    "several_senders": "The message names more than one sender.",
+    "sender_differs": "The From field and the Sender field name different addresses.",
+    "reply_to_differs": "Answers would go to another address than the sender's.",
+    "duplicate_header": "A header field that must stand once stands more than once.",
+    "deleted_flag": "The message is marked as deleted in its mailbox.",
+    "agent_instructions": "The text addresses an assistant or asks for messages to be moved.",
+    "cannot_be_shown": "The message could not be read safely, so its text cannot be shown.",
+}
+
+REFUSED: Final = {
+    "no_evidence": "It cannot be approved yet: the executor has not seen the message itself.",
+    "reading_damaged": "It cannot be approved: the stored reading is not the one that was recorded.",
+    "queue_changed": "It cannot be approved: the configuration no longer has this queue or destination.",
+    "expired": "It cannot be approved any more: its time to be decided is over.",
+    "undo_not_permitted": "It cannot be moved back: the queue or the mail login does not allow it.",
+    "another_is_open": "It cannot be moved back while another proposal about the same message is open.",
+    "changed": "This changed while you were looking, so nothing was decided. Here is how it is now.",
+    "transition": "That cannot be decided any more. Here is how it is now.",
+}
+
+EVENTS: Final = {
+    "proposal:propose": "Proposed.",
+    "proposal:evidence": "The executor looked at the message.",
+    "proposal:wait": "It began to wait.",
+    "move:intended": "What was about to be sent to the mail server was written down.",
+    "proposal:approve": "Approved.",
+    "proposal:reject": "Rejected.",
+    "proposal:undo": "Moving it back was asked for.",
+    "proposal:settle_applied": "Settled: it was moved.",
+    "proposal:settle_failed": "Settled: it was not moved.",
+    "proposal:settle_undone": "Settled: it was moved back.",
+    "proposal:withdraw": "The agent withdrew it.",
+    "proposal:expire": "Its time was over.",
+    "proposal:policy_changed": "The policy changed, so the approval no longer holds.",
+    "proposal:absent": "The message was not there.",
+    "proposal:claim": "The executor began the move.",
+    "proposal:moved": "The mail server moved it, and the new copy was checked.",
+    "proposal:changed": "The message was not the one that was reviewed.",
+    "proposal:refused": "The mail server refused.",
+    "proposal:doubt": "The connection broke at a moment that leaves the outcome uncertain.",
+    "proposal:nothing_sent": "Nothing had been sent to the mail server; it goes on.",
+    "proposal:found_in_target": "The executor looked: the message is in the destination.",
+    "proposal:found_in_source": "The executor looked: the message is in incoming.",
+    "proposal:found_in_neither": "The executor looked: the message is in neither mailbox.",
+}
+
+_DONE: Final = {
+    State.APPROVED: "Approved. The executor moves it now.",
+    State.APPLYING: "Approved. It is being moved.",
+    State.APPLIED: "Approved and moved.",
+    State.REJECTED: "Rejected.",
+    State.UNDOING: "It is being moved back.",
+    State.UNDONE: "It was moved back.",
+    State.FAILED: "Settled: it was not moved.",
+}
+
+
+def done(state: State) -> str:
+    """Return what the queue says after a decision, from how the proposal stands now."""
+    return _DONE.get(state, f"It is now: {STATES[state]}.")
+
+
+def sentence(table: Mapping[Any, str], code: str) -> str:
+    """Return the sentence of a code, or the code itself where there is none yet."""
+    return table.get(code, f"Code: {code}.")
+
+
+def who(actor: str) -> tuple[str, str]:
+    """Return what kind of actor an event names, and the name."""
+    kind, _, name = actor.partition(":")
+    return {"person": "", "agent": "the agent "}.get(kind, ""), name or f"the {kind}"
+
+
+def exact(moment: datetime) -> str:
+    """Return a time in full, for the hover text and the record."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def ago(moment: datetime, now: datetime) -> str:
+    """Return how long ago something was."""
+    return "just now" if now - moment < timedelta(minutes=1) else f"{span(now - moment)} ago"
+
+
+def left(moment: datetime, now: datetime) -> str:
+    """Return how long something still has."""
+    return "time is over" if moment <= now else f"{span(moment - now)} left"
+
+
+def span(duration: timedelta) -> str:
+    """Return a duration in its largest unit."""
+    minutes = int(duration.total_seconds()) // 60
+    if minutes < 60:  # noqa: PLR2004 - an hour
+        return f"{max(minutes, 1)} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h"
+    return f"{minutes // (24 * 60)} d"
+
+
+def size(octets: int) -> str:
+    """Return a size as people say it."""
+    if octets < 1024:  # noqa: PLR2004 - a KiB
+        return f"{octets} octets"
+    if octets < 1024 * 1024:
+        return f"{octets / 1024:.0f} KiB"
+    return f"{octets / 1024 / 1024:.1f} MiB"
+
+
+def hint_sentences(hints: dict[str, Any]) -> list[str]:
+    """Return what the reader says of the agent and this message, in our words; nothing of it is believed."""
+    opened = hints.get("opened")
+    state = opened.get("state") if isinstance(opened, dict) else opened
+    sentences = {
+        "opened": "The agent opened this message.",
+        "not_opened": "The agent never opened this message.",
+        "unknown": "Whether the agent opened this message cannot be told: its log does not reach back that far.",
+    }
+    return [sentences[state]] if isinstance(state, str) and state in sentences else []
