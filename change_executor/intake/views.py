@@ -10,13 +10,12 @@ from shared.proposal import Decision, Outcome, ProposalView, Waiting
 def view(connection: Connection, row: Proposal) -> ProposalView:
     """Return a proposal as its agent sees it; texts that were forgotten are null."""
     table = schema.texts
-    texts = dict(
-        connection.execute(
-            select(table.c.kind, table.c.text).where(
-                table.c.proposal == row.id, table.c.kind.in_(["reason", "decision_reason"])
-            )
-        ).tuples()
+    found = connection.execute(
+        select(table.c.kind, table.c.text).where(
+            table.c.proposal == row.id, table.c.kind.in_(["reason", "decision_reason"])
+        )
     )
+    texts = {text.kind: text.text for text in found}
     # By the names on the wire, since two of them are no Python names.
     return ProposalView.model_validate(
         {

@@ -335,7 +335,8 @@ def writer_engine(url: str) -> Engine:
 
 
 def _engine(url: str, begin: str) -> Engine:
-    engine = create_engine(url, connect_args={"check_same_thread": False})
+    # Errors are logged, and parameters hold what agents and people wrote.
+    engine = create_engine(url, connect_args={"check_same_thread": False}, hide_parameters=True)
     read_only = begin == "BEGIN"
 
     @event.listens_for(engine, "connect")
