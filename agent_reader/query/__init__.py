@@ -1,4 +1,36 @@
 """Answers questions about mail from one snapshot of the store: filters, sorts, and what an Email looks like.
 
-Text of a question is data, never query syntax. Nothing here writes.
+Text of a question is data, never query syntax. Nothing here writes. What cannot be answered whole is refused
+(`QueryRefused`), never answered in part. Standards: RFC 8620 §5.1 and §5.5, RFC 8621 §2 to §4.
 """
+
+from agent_reader.query.email_get import EmailGetArguments, email_get, parse_email_get
+from agent_reader.query.emails import (
+    COLLATIONS,
+    MAX_LIMIT,
+    SORT_OPTIONS,
+    EmailQueryArguments,
+    email_query,
+    parse_email_query,
+)
+from agent_reader.query.errors import QueryRefused
+from agent_reader.query.mailboxes import mailbox_get
+from agent_reader.query.results import GetResult, QueryResult
+from agent_reader.query.threads import thread_get
+
+__all__ = [
+    "COLLATIONS",
+    "MAX_LIMIT",
+    "SORT_OPTIONS",
+    "EmailGetArguments",
+    "EmailQueryArguments",
+    "GetResult",
+    "QueryRefused",
+    "QueryResult",
+    "email_get",
+    "email_query",
+    "mailbox_get",
+    "parse_email_get",
+    "parse_email_query",
+    "thread_get",
+]

@@ -79,10 +79,10 @@ class StoredPart(Part):
         return self.kept_blob_id
 
 
-def pack(message: Message) -> bytes:
-    """Return a message as it is kept: zlib over msgpack."""
+def pack(message: Message, *, has_body: bool = True) -> bytes:
+    """Return a message as it is kept: zlib over msgpack. Without a body its texts count as not kept."""
     lists = body_lists(message)
-    body = {id(part) for part in (*lists.text_body, *lists.html_body)}
+    body = {id(part) for part in (*lists.text_body, *lists.html_body)} if has_body else None
     return zlib.compress(_ENCODER.encode(_keep(message.root, body)), _LEVEL)
 
 
@@ -92,9 +92,10 @@ def unpack(packed: bytes) -> Message:
     return Message(b"", root.fields, root, ())
 
 
-def _keep(part: Part, body: set[int]) -> _KeptPart:
+def _keep(part: Part, body: set[int] | None) -> _KeptPart:
     """Recurses once a level of multiparts, of which the parser allows 100."""
-    is_kept = part.type.startswith("text/") and (id(part) in body or part.size <= _MAX_KEPT_ATTACHMENT)
+    is_text = body is not None and part.type.startswith("text/")
+    is_kept = is_text and (id(part) in (body or ()) or part.size <= _MAX_KEPT_ATTACHMENT)
     return _KeptPart(
         part_id=part.part_id,
         type=part.type,

@@ -96,7 +96,7 @@ def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Read
         to_order=_first_name(summary["to"]),
         subject_order=sort_order(base_subject(subject))[:_MAX_ORDER_CHARACTERS],
         summary=pack_summary(summary),
-        document=document.pack(message),
+        document=document.pack(message, has_body=octets is not None),
         words=_words(message, subject),
         message_ids=tuple(_message_ids(summary))[-_MAX_LINKS:],
         base_subject="".join(sort_order(base_subject(subject)).split()),

@@ -1,0 +1,202 @@
+"""Email/get: what an Email looks like, from what the store keeps of it (RFC 8621 §4.2)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from agent_reader.query import arguments
+from agent_reader.query.errors import invalid
+from agent_reader.query.results import GetResult
+from agent_reader.store.document import StoredPart
+from agent_reader.store.snapshot import Snapshot, StoredEmail
+from shared.message import (
+    DEFAULT_BODY_PROPERTIES,
+    DEFAULT_EMAIL_PROPERTIES,
+    JSON,
+    BadHeaderProperty,
+    Message,
+    UnknownProperty,
+    check_properties,
+    email_json,
+)
+
+# More names than RFC 8621 has properties several times over, header fields included.
+_MAX_PROPERTIES: Final = 200
+
+_ARGUMENTS: Final = frozenset(
+    {
+        "accountId",
+        "ids",
+        "properties",
+        "bodyProperties",
+        "fetchTextBodyValues",
+        "fetchHTMLBodyValues",
+        "fetchAllBodyValues",
+        "maxBodyValueBytes",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EmailGetArguments:
+    """The arguments of Email/get but accountId; `ids` is None for all."""
+
+    ids: tuple[str, ...] | None
+    properties: tuple[str, ...] | None = None
+    body_properties: tuple[str, ...] | None = None
+    fetch_text: bool = False
+    fetch_html: bool = False
+    fetch_all: bool = False
+    max_body_value_bytes: int = 0
+
+
+def parse_email_get(untrusted: Mapping[str, JSON]) -> EmailGetArguments:
+    """Return the arguments, or raise `QueryRefused` naming the one that is wrong."""
+    arguments.known_only(untrusted, _ARGUMENTS)
+    parsed = EmailGetArguments(
+        ids=_strings("ids", untrusted.get("ids")),
+        properties=_strings("properties", untrusted.get("properties")),
+        body_properties=_strings("bodyProperties", untrusted.get("bodyProperties")),
+        fetch_text=_flag(untrusted, "fetchTextBodyValues"),
+        fetch_html=_flag(untrusted, "fetchHTMLBodyValues"),
+        fetch_all=_flag(untrusted, "fetchAllBodyValues"),
+        max_body_value_bytes=arguments.unsigned_value("maxBodyValueBytes", untrusted.get("maxBodyValueBytes", 0)),
+    )
+    _check(parsed.properties or (), parsed.body_properties or ())
+    return parsed
+
+
+def email_get(
+    snapshot: Snapshot,
+    ids: Iterable[str],
+    *,
+    properties: Sequence[str] | None = None,
+    body_properties: Sequence[str] | None = None,
+    fetch_text: bool = False,
+    fetch_html: bool = False,
+    fetch_all: bool = False,
+    max_body_value_bytes: int = 0,
+) -> GetResult:
+    """Answer Email/get from a snapshot. How many ids one call may name is its caller's business.
+
+    `properties` None for the RFC's default; `max_body_value_bytes` octets of UTF-8, 0 for no limit. Raises
+    `QueryRefused` for a property that does not exist.
+    """
+    wanted = _wanted(properties)
+    shown_of_parts = tuple(DEFAULT_BODY_PROPERTIES if body_properties is None else body_properties)
+    _check(wanted, shown_of_parts)
+    asked = tuple(dict.fromkeys(ids))
+    found = snapshot.emails(asked)
+    of_content = tuple(name for name in wanted if name not in _FROM_ROW and name not in _IN_SUMMARY)
+    answers: list[dict[str, JSON]] = []
+    for email in found.values():
+        content: Mapping[str, JSON] = {}
+        if of_content:
+            message = snapshot.message(email.key)
+            content = _content(
+                message,
+                email_json(
+                    message,
+                    properties=of_content,
+                    body_properties=shown_of_parts,
+                    fetch_text=fetch_text,
+                    fetch_html=fetch_html,
+                    fetch_all=fetch_all,
+                    max_body_value_octets=max_body_value_bytes,
+                ),
+            )
+        answers.append({name: _value(name, email, content) for name in wanted})
+    return GetResult(tuple(answers), tuple(each for each in asked if each not in found), snapshot.state)
+
+
+def email_property(email: StoredEmail, name: str) -> JSON:
+    """Return one of the properties that the mail server and the store tell (RFC 8621 §4.1.1)."""
+    match name:
+        case "id":
+            return email.id
+        case "threadId":
+            return email.thread_id
+        case "mailboxIds":
+            return dict.fromkeys(email.mailbox_ids, True)
+        case "keywords":
+            return dict.fromkeys(email.keywords, True)
+        case "receivedAt":
+            return email.received_at.replace(tzinfo=None).isoformat() + "Z"
+        case _:
+            raise AssertionError(name)
+
+
+_FROM_ROW: Final = frozenset({"id", "threadId", "mailboxIds", "keywords", "receivedAt"})
+_IN_SUMMARY: Final = frozenset(
+    {
+        "blobId",
+        "size",
+        "hasAttachment",
+        "messageId",
+        "inReplyTo",
+        "references",
+        "sender",
+        "from",
+        "to",
+        "cc",
+        "bcc",
+        "replyTo",
+        "subject",
+        "sentAt",
+        "preview",
+    }
+)
+
+
+def _strings(name: str, untrusted: JSON) -> tuple[str, ...] | None:
+    if untrusted is None:
+        return None
+    return tuple(arguments.string_value(name, each) for each in arguments.list_value(name, untrusted))
+
+
+def _flag(untrusted: Mapping[str, JSON], name: str) -> bool:
+    return arguments.boolean_value(name, untrusted.get(name, False))
+
+
+def _wanted(properties: Sequence[str] | None) -> tuple[str, ...]:
+    if properties is None:
+        return DEFAULT_EMAIL_PROPERTIES
+    return tuple(dict.fromkeys(("id", *properties)))  # RFC 8620 §5.1: the id is always there
+
+
+def _check(properties: Sequence[str], body_properties: Sequence[str]) -> None:
+    for name, spelled in (("properties", properties), ("bodyProperties", body_properties)):
+        if len(spelled) > _MAX_PROPERTIES:
+            raise invalid(name, f"has more than {_MAX_PROPERTIES} names.")
+    try:
+        check_properties(properties, ())
+    except (UnknownProperty, BadHeaderProperty) as error:
+        raise invalid("properties", f"{str(error)[:300]}.") from None
+    try:
+        check_properties((), body_properties)
+    except (UnknownProperty, BadHeaderProperty) as error:
+        raise invalid("bodyProperties", f"{str(error)[:300]}.") from None
+
+
+def _value(name: str, email: StoredEmail, content: Mapping[str, JSON]) -> JSON:
+    if name in _FROM_ROW:
+        return email_property(email, name)
+    return email.summary[name] if name in _IN_SUMMARY else content[name]
+
+
+def _content(message: Message, answer: dict[str, JSON]) -> dict[str, JSON]:
+    """A text that was not kept is no empty text: it is cut, to nothing (RFC 8621 §4.1.4 isTruncated)."""
+    values = answer.get("bodyValues")
+    if isinstance(values, Mapping):
+        answer["bodyValues"] = {
+            part_id: value
+            if _is_kept(message, part_id) or not isinstance(value, Mapping)
+            else {**value, "isTruncated": True}
+            for part_id, value in values.items()
+        }
+    return answer
+
+
+def _is_kept(message: Message, part_id: str) -> bool:
+    part = message.part(part_id)
+    return isinstance(part, StoredPart) and part.is_kept

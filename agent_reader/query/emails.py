@@ -1,0 +1,156 @@
+"""Email/query: which messages, in what order, from where on (RFC 8620 §5.5, RFC 8621 §4.4).
+
+The default order is newest received first. Sorting by sentAt takes a message without a date by when it was received.
+Ties go newest first, those of one second by a digest: the same on every page.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from agent_reader.query import arguments
+from agent_reader.query.errors import QueryRefused, invalid
+from agent_reader.query.filters import EVERYTHING, Filter, parse_filter, resolve
+from agent_reader.query.results import QueryResult
+from agent_reader.store.selection import Order, OrderBy, Selection
+from agent_reader.store.snapshot import Snapshot
+from shared.message import JSON
+
+# As many as Email/get gives at once, so that one page of a query can be read by one call.
+MAX_LIMIT: Final = 500
+
+# More comparators than there are properties to sort by say nothing new.
+_MAX_COMPARATORS: Final = 6
+
+# RFC 8621 §4.4.2, those that are offered; the session lists the same names (emailQuerySortOptions).
+SORT_OPTIONS: Final[Mapping[str, OrderBy]] = {
+    "receivedAt": OrderBy.RECEIVED_AT,
+    "sentAt": OrderBy.SENT_AT,
+    "size": OrderBy.SIZE,
+    "from": OrderBy.FROM,
+    "to": OrderBy.TO,
+    "subject": OrderBy.SUBJECT,
+}
+
+# RFC 8620 §5.5: strings are compared by Unicode, letter case aside, unless asked otherwise; this name asks for that.
+COLLATIONS: Final = ("i;unicode-casemap",)
+
+_ARGUMENTS: Final = frozenset(
+    {
+        "accountId",
+        "filter",
+        "sort",
+        "position",
+        "anchor",
+        "anchorOffset",
+        "limit",
+        "calculateTotal",
+        "collapseThreads",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EmailQueryArguments:
+    """The arguments of Email/query but accountId."""
+
+    filter: Filter = EVERYTHING
+    sort: tuple[Order, ...] = ()
+    position: int = 0
+    anchor: str | None = None
+    anchor_offset: int = 0
+    limit: int | None = None
+    calculate_total: bool = False
+    collapse_threads: bool = False
+
+
+def parse_email_query(untrusted: Mapping[str, JSON]) -> EmailQueryArguments:
+    """Return the arguments, or raise `QueryRefused` naming the one that is wrong."""
+    arguments.known_only(untrusted, _ARGUMENTS)
+    anchor, limit = untrusted.get("anchor"), untrusted.get("limit")
+    return EmailQueryArguments(
+        filter=parse_filter(untrusted.get("filter")),
+        sort=_parse_sort(untrusted.get("sort")),
+        position=arguments.int_value("position", untrusted.get("position", 0)),
+        anchor=None if anchor is None else arguments.id_value("anchor", anchor),
+        anchor_offset=arguments.int_value("anchorOffset", untrusted.get("anchorOffset", 0)),
+        limit=None if limit is None else arguments.unsigned_value("limit", limit),
+        calculate_total=arguments.boolean_value("calculateTotal", untrusted.get("calculateTotal", False)),
+        collapse_threads=arguments.boolean_value("collapseThreads", untrusted.get("collapseThreads", False)),
+    )
+
+
+def email_query(snapshot: Snapshot, arguments: EmailQueryArguments, *, max_limit: int = MAX_LIMIT) -> QueryResult:
+    """Answer Email/query from a snapshot. Raises `QueryRefused`; an answer is whole, never a part."""
+    selection = resolve(arguments.filter, snapshot.mailboxes())
+    limit = max_limit if arguments.limit is None else min(arguments.limit, max_limit)
+    total = None
+    if arguments.calculate_total or (arguments.position < 0 and arguments.anchor is None):
+        total = snapshot.count(selection, by_thread=arguments.collapse_threads)
+    position = _position(snapshot, selection, arguments, total)
+    keys = _window(snapshot, selection, arguments, position, limit)
+    return QueryResult(
+        ids=tuple(snapshot.ids_of(keys)),
+        position=position,
+        total=total if arguments.calculate_total else None,
+        query_state=snapshot.state,
+        limit=None if limit == arguments.limit else limit,
+    )
+
+
+def _parse_sort(untrusted: JSON) -> tuple[Order, ...]:
+    if untrusted is None:
+        return ()
+    comparators = arguments.list_value("sort", untrusted)
+    if len(comparators) > _MAX_COMPARATORS:
+        raise QueryRefused("unsupportedSort", f"sort: has more than {_MAX_COMPARATORS} comparators.", ("sort",))
+    return tuple(_parse_comparator(arguments.object_value("sort", each)) for each in comparators)
+
+
+def _parse_comparator(untrusted: Mapping[str, JSON]) -> Order:
+    if "property" not in untrusted:
+        raise invalid("sort", "a comparator needs property.")
+    name = arguments.string_value("sort", untrusted["property"])
+    if name not in SORT_OPTIONS:
+        raise QueryRefused("unsupportedSort", f"sort: property must be one of {', '.join(SORT_OPTIONS)}.", ("sort",))
+    if not untrusted.keys() <= {"property", "isAscending", "collation"}:
+        raise invalid("sort", "a comparator here has property, isAscending and collation, and nothing else.")
+    collation = untrusted.get("collation")
+    if collation is not None and arguments.string_value("sort", collation) not in COLLATIONS:
+        raise QueryRefused("unsupportedSort", f"sort: collation must be one of {', '.join(COLLATIONS)}.", ("sort",))
+    is_ascending = arguments.boolean_value("sort", untrusted.get("isAscending", True))
+    return Order(SORT_OPTIONS[name], is_ascending)
+
+
+def _position(snapshot: Snapshot, selection: Selection, asked: EmailQueryArguments, total: int | None) -> int:
+    """The index of the first result to give (RFC 8620 §5.5): of the anchor, from the start, or from the end."""
+    if asked.anchor is not None:
+        anchor = snapshot.key_of(asked.anchor)
+        for index, key in enumerate(_results(snapshot, selection, asked)):
+            if key == anchor:
+                return max(0, index + asked.anchor_offset)
+        raise QueryRefused("anchorNotFound", "anchor: is not among the results.", ("anchor",))
+    if asked.position < 0:
+        return max(0, (total or 0) + asked.position)
+    return asked.position
+
+
+def _window(
+    snapshot: Snapshot, selection: Selection, asked: EmailQueryArguments, position: int, limit: int
+) -> list[int]:
+    if not asked.collapse_threads:
+        return list(snapshot.keys(selection, asked.sort, limit=limit, offset=position))
+    return list(islice(_results(snapshot, selection, asked), position, position + limit))
+
+
+def _results(snapshot: Snapshot, selection: Selection, asked: EmailQueryArguments) -> Iterator[int]:
+    """The whole list of results, collapsed if so asked: the first Email of each Thread (RFC 8621 §4.4.3)."""
+    if not asked.collapse_threads:
+        yield from snapshot.keys(selection, asked.sort)
+        return
+    seen: set[int] = set()
+    for key, thread_key in snapshot.keys_and_threads(selection, asked.sort):
+        if thread_key not in seen:
+            seen.add(thread_key)
+            yield key

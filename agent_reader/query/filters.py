@@ -1,0 +1,215 @@
+"""The filter of Email/query: from untrusted JSON to a selection of the store (RFC 8620 §5.5, RFC 8621 §4.4.1)."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from agent_reader.query import arguments
+from agent_reader.query.errors import QueryRefused, invalid
+from agent_reader.query.words import phrases
+from agent_reader.store.search import Column
+from agent_reader.store.selection import (
+    All,
+    AnyOf,
+    HasAttachment,
+    HasKeyword,
+    InMailbox,
+    Not,
+    Received,
+    Selection,
+    Size,
+    Words,
+)
+from agent_reader.store.snapshot import StoredMailbox
+from shared.message import JSON
+
+# People and agents nest two or three operators; past 16 only a machine that tries the limits remains.
+MAX_DEPTH: Final = 16
+MAX_CONDITIONS: Final = 200
+
+# RFC 8621 §4.1.1: what a keyword may be.
+_KEYWORD: Final = re.compile(r"[!#$&'+,\-./0-9:;<=>?@A-Z\[^_`a-z|}~]{1,255}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class InMailboxWithId:
+    """`inMailbox`, before the mailbox is looked up."""
+
+    mailbox_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class InMailboxOtherThan:
+    """`inMailboxOtherThan`, before the mailboxes are looked up."""
+
+    mailbox_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Every:
+    """All of these hold."""
+
+    of: "tuple[Filter, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """One of these holds at least."""
+
+    of: "tuple[Filter, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Neither:
+    """None of these holds."""
+
+    of: "tuple[Filter, ...]"
+
+
+Filter: TypeAlias = InMailboxWithId | InMailboxOtherThan | Every | Some | Neither | Selection
+
+EVERYTHING: Final = Every(())
+
+
+def parse_filter(untrusted: JSON) -> Filter:
+    """Return the filter; null and {} select everything. Raises `QueryRefused`."""
+    if untrusted is None:
+        return EVERYTHING
+    return _Parser().parse(untrusted, 1)
+
+
+def resolve(asked: Filter, mailboxes: Sequence[StoredMailbox]) -> Selection:
+    """Return the selection, with mailboxes looked up. Raises `QueryRefused` for one that is not there."""
+    match asked:
+        case InMailboxWithId(mailbox_id):
+            return InMailbox(_keys("inMailbox", (mailbox_id,), mailboxes).pop())
+        case InMailboxOtherThan(mailbox_ids):
+            left_out = _keys("inMailboxOtherThan", mailbox_ids, mailboxes)
+            return AnyOf(tuple(InMailbox(mailbox.key) for mailbox in mailboxes if mailbox.key not in left_out))
+        case Every(of):
+            return All(tuple(resolve(each, mailboxes) for each in of))
+        case Some(of):
+            return AnyOf(tuple(resolve(each, mailboxes) for each in of))
+        case Neither(of):
+            return Not(AnyOf(tuple(resolve(each, mailboxes) for each in of)))
+        case _:
+            return asked
+
+
+def _keys(field: str, mailbox_ids: tuple[str, ...], mailboxes: Sequence[StoredMailbox]) -> set[int]:
+    by_id = {mailbox.id: mailbox.key for mailbox in mailboxes}
+    if any(mailbox_id not in by_id for mailbox_id in mailbox_ids):
+        raise invalid("filter", f"{field} names a mailbox that does not exist; Mailbox/get lists those that do.")
+    return {by_id[mailbox_id] for mailbox_id in mailbox_ids}
+
+
+@dataclass(slots=True)
+class _Parser:
+    conditions: int = 0
+
+    def parse(self, untrusted: JSON, depth: int) -> Filter:
+        if not isinstance(untrusted, Mapping):
+            raise invalid("filter", "must be an object: a FilterCondition or a FilterOperator.")
+        if depth > MAX_DEPTH:
+            raise QueryRefused("unsupportedFilter", f"filter: is nested deeper than {MAX_DEPTH} levels.", ("filter",))
+        self.conditions += 1
+        if self.conditions > MAX_CONDITIONS:
+            raise QueryRefused("unsupportedFilter", f"filter: has more than {MAX_CONDITIONS} conditions.", ("filter",))
+        if "operator" in untrusted:
+            return self._operator(untrusted, depth)
+        return Every(tuple(_field(name, value) for name, value in untrusted.items()))
+
+    def _operator(self, untrusted: Mapping[str, JSON], depth: int) -> Filter:
+        if set(untrusted) != {"operator", "conditions"}:
+            raise invalid("filter", "a FilterOperator has operator and conditions, and nothing else.")
+        conditions = arguments.list_value("filter", untrusted["conditions"])
+        parsed = tuple(self.parse(each, depth + 1) for each in conditions)
+        match untrusted["operator"]:
+            case "AND":
+                return Every(parsed)
+            case "OR":
+                return Some(parsed)
+            case "NOT":
+                return Neither(parsed)
+            case _:
+                raise invalid("filter", "operator must be AND, OR or NOT.")
+
+
+def _field(name: str, value: JSON) -> Filter:
+    reader = _FIELDS.get(name)
+    if reader is None:
+        raise QueryRefused(
+            "unsupportedFilter",
+            f"filter: there is no such condition here; there are {', '.join(_FIELDS)}.",
+            ("filter",),
+        )
+    return reader(name, value)
+
+
+def _in_mailbox(name: str, value: JSON) -> Filter:
+    return InMailboxWithId(arguments.id_value(name, value))
+
+
+def _in_mailbox_other_than(name: str, value: JSON) -> Filter:
+    return InMailboxOtherThan(tuple(arguments.id_value(name, each) for each in arguments.list_value(name, value)))
+
+
+def _before(name: str, value: JSON) -> Filter:
+    return Received(before=arguments.utc_date_value(name, value))
+
+
+def _after(name: str, value: JSON) -> Filter:
+    return Received(at=arguments.utc_date_value(name, value))
+
+
+def _min_size(name: str, value: JSON) -> Filter:
+    return Size(at_least=arguments.unsigned_value(name, value))
+
+
+def _max_size(name: str, value: JSON) -> Filter:
+    return Size(below=arguments.unsigned_value(name, value))
+
+
+def _has_keyword(name: str, value: JSON) -> Filter:
+    keyword = arguments.string_value(name, value)
+    if _KEYWORD.fullmatch(keyword) is None:
+        raise invalid(name, "is no keyword (RFC 8621 section 4.1.1).")
+    return HasKeyword(keyword.lower())
+
+
+def _not_keyword(name: str, value: JSON) -> Filter:
+    return Neither((_has_keyword(name, value),))
+
+
+def _has_attachment(name: str, value: JSON) -> Filter:
+    return HasAttachment() if arguments.boolean_value(name, value) else Neither((HasAttachment(),))
+
+
+def _text_in(*columns: Column) -> "Callable[[str, JSON], Filter]":
+    def read(name: str, value: JSON) -> Filter:
+        found = phrases(name, arguments.string_value(name, value))
+        return Every(tuple(Words(phrase, columns) for phrase in found))
+
+    return read
+
+
+# RFC 8621 §4.4.1. What is not here is refused by name, never ignored.
+_FIELDS: Final[Mapping[str, Callable[[str, JSON], Filter]]] = {
+    "inMailbox": _in_mailbox,
+    "inMailboxOtherThan": _in_mailbox_other_than,
+    "before": _before,
+    "after": _after,
+    "minSize": _min_size,
+    "maxSize": _max_size,
+    "hasKeyword": _has_keyword,
+    "notKeyword": _not_keyword,
+    "hasAttachment": _has_attachment,
+    "text": _text_in(*Column),
+    "from": _text_in(Column.FROM),
+    "to": _text_in(Column.TO),
+    "cc": _text_in(Column.CC),
+    "bcc": _text_in(Column.BCC),
+    "subject": _text_in(Column.SUBJECT),
+    "body": _text_in(Column.BODY),
+}

@@ -1,0 +1,26 @@
+"""What comes out of questions, in JMAP's terms and as JSON values."""
+
+from dataclasses import dataclass
+
+from shared.message import JSON
+
+
+@dataclass(frozen=True, slots=True)
+class GetResult:
+    """RFC 8620 §5.1: `list` in the order asked for, each id once; `not_found` likewise."""
+
+    list: tuple[dict[str, JSON], ...]
+    not_found: tuple[str, ...]
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """RFC 8620 §5.5: `total` only where it was asked for; `limit` only where it is not the one asked for."""
+
+    ids: tuple[str, ...]
+    position: int
+    total: int | None
+    query_state: str
+    limit: int | None = None
+    can_calculate_changes: bool = False
