@@ -4,6 +4,7 @@
 - the operator: `shared.settings.ConfigurationError`, exit status 2 at start
 - the mail server or the network: `shared.imap_login.ImapFailure`, the connection is finished and tried again later;
   `Refused`, one command was answered NO or BAD and the connection lives
+- the machine: `AccessUnavailable`; the answer is refused, and no mail is shown unrecorded
 - us: an assertion
 """
 
@@ -33,3 +34,7 @@ class Refused(Exception):  # noqa: N818 - names what the server did
     def is_throttling(self) -> bool:
         """Whether the server asks to be left alone for a while."""
         return self.code in _THROTTLING or "throttled" in self.text.lower()
+
+
+class AccessUnavailable(Exception):  # noqa: N818 - names the state of things
+    """Tokens cannot be looked up or the read log cannot be written (disk full, locked, damaged). Retryable."""

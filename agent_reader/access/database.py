@@ -1,0 +1,116 @@
+"""The access file: made private, its tables brought up to date, connections with the settings they need.
+
+It is migrated like the index, and unlike the index it cannot be made anew: tokens and the log exist nowhere else.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from agent_reader.access import migrations
+from shared.settings import ConfigurationError
+
+FILE_NAME: Final = "access.db"
+
+_FILE_MODE: Final = 0o600
+_FOLDER_MODE: Final = 0o700
+
+# A command that makes or revokes a token holds the lock for milliseconds; five seconds means that something is stuck,
+# and an agent waits for no longer.
+_BUSY_MILLISECONDS: Final = 5_000
+
+
+def open_file(folder: Path) -> Path:
+    """Make or migrate the access file in a folder, and return its path. Raises `ConfigurationError`."""
+    path = (folder / FILE_NAME).absolute()
+    try:
+        folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        _make_private(path)
+        connection = connect(path)
+    except OSError as error:
+        raise ConfigurationError(
+            "[store]",
+            f"{error.filename or path} cannot be used: {error.strerror}.",
+            "Make the folder, and let the reader's user own it (mode 0700).",
+        ) from None
+    except apsw.Error as error:
+        raise _unusable(path, error) from None
+    try:
+        connection.pragma("journal_mode", "wal")
+        if _version(connection) != migrations.HEAD:
+            _migrate(path)
+    except (apsw.Error, sqlite3.Error) as error:
+        raise _unusable(path, error) from None
+    finally:
+        connection.close()
+    return path
+
+
+def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
+    """Return a connection to a file that exists."""
+    flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
+    connection = apsw.Connection(str(path), flags=flags)
+    connection.set_busy_timeout(_BUSY_MILLISECONDS)
+    # FULL: what was read is on record through a power cut too, or it was not answered.
+    connection.pragma("synchronous", "full")
+    connection.pragma("trusted_schema", "off")
+    return connection
+
+
+def _make_private(path: Path) -> None:
+    # SQLite gives its -wal and -shm files the mode of the database.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+    try:
+        if os.fstat(descriptor).st_mode & 0o077:
+            os.fchmod(descriptor, _FILE_MODE)
+    finally:
+        os.close(descriptor)
+
+
+def _unusable(path: Path, error: Exception) -> ConfigurationError:
+    return ConfigurationError(
+        "[store]",
+        f"{path} cannot be used for tokens and the read log: {error}.",
+        "Restore it from a copy, or free space on its disk. Without it every token must be made anew.",
+    )
+
+
+def _migrate(path: Path) -> None:
+    # Imported here: alembic costs a command line a third of a second, and most starts have nothing to migrate.
+    from alembic import command  # noqa: PLC0415 - see above
+    from alembic.config import Config  # noqa: PLC0415 - see above
+    from alembic.util import CommandError  # noqa: PLC0415 - see above
+    from sqlalchemy import create_engine, event  # noqa: PLC0415 - see above
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 - see above
+
+    engine = create_engine(f"sqlite:///{path}")
+    event.listen(engine, "connect", lambda raw, _record: raw.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}"))
+    try:
+        with engine.begin() as migrating:
+            # Nobody else migrates until this transaction ends; whoever waited finds the work done.
+            migrating.exec_driver_sql("BEGIN IMMEDIATE")
+            config = Config()
+            config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
+            config.attributes["connection"] = migrating
+            command.upgrade(config, "head")
+    except CommandError as error:
+        raise ConfigurationError(
+            f"[store] {path}",
+            f"was made by another version of the reader ({error}).",
+            "Run the newer version; the read log is never taken back.",
+        ) from None
+    except DBAPIError as error:
+        raise _unusable(path, error.orig if isinstance(error.orig, Exception) else error) from None
+    finally:
+        engine.dispose()
+
+
+def _version(connection: apsw.Connection) -> str | None:
+    known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'").get
+    if known is None:
+        return None
+    row = connection.execute("SELECT version_num FROM alembic_version").get
+    return None if row is None else str(row)

@@ -1,0 +1,1 @@
+"""One file for each version, oldest first; a published one never changes."""

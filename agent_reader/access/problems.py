@@ -1,0 +1,43 @@
+"""The refusals of the door, one function each; all are 401."""
+
+from typing import Final
+
+from shared.problem import Problem
+
+_UNAUTHORIZED: Final = 401
+_ASK: Final = "Ask the person who runs this server for a new reader token; do not look for other credentials."
+
+
+def no_token() -> Problem:
+    """Refuse a request without credentials."""
+    return Problem(
+        _UNAUTHORIZED,
+        "no_token",
+        "The request holds no token.",
+        "Send `Authorization: Bearer mwr_...`, or the token as the password of Basic.",
+    )
+
+
+def unknown_token() -> Problem:
+    """Refuse what is no token, or none of ours."""
+    return Problem(_UNAUTHORIZED, "unknown_token", "This is no token of this server.", f"Check for a typo. {_ASK}")
+
+
+def expired_token() -> Problem:
+    """Refuse a token past its time."""
+    return Problem(_UNAUTHORIZED, "expired_token", "This token has expired.", _ASK)
+
+
+def revoked_token() -> Problem:
+    """Refuse a token that a person took back."""
+    return Problem(_UNAUTHORIZED, "revoked_token", "This token was revoked.", _ASK)
+
+
+def wrong_token_kind() -> Problem:
+    """Refuse a token of the other house."""
+    return Problem(
+        _UNAUTHORIZED,
+        "wrong_token_kind",
+        "This is a proposer token; it opens the intake API and reads no mail.",
+        "Send the reader token (`mwr_...`) here, and keep the proposer token for the intake API.",
+    )
