@@ -119,8 +119,14 @@ class ReadOnlySession:
         return sorted({uid for window in windows for uid in window})
 
     def all_states(self, examined: Examined) -> dict[int, MessageState]:
-        """Return flags of every message of the open mailbox by UID."""
-        return self._states("1:*", "") if examined.exists else {}
+        """Return flags of every message of the open mailbox by UID.
+
+        Raises `Refused` where fewer answer than EXAMINE counted and none was expunged meanwhile.
+        """
+        found = self._states("1:*", "") if examined.exists else {}
+        if len(found) < examined.exists and not {"EXPUNGE", "VANISHED"} & self._imap.untagged_responses.keys():
+            raise Refused("UID FETCH", "OK", f"{len(found)} messages answered of {examined.exists}")
+        return found
 
     def changed_since(self, modseq: int) -> dict[int, MessageState]:
         """Return flags of the messages that changed after this MODSEQ (RFC 7162 §3.1.4)."""
@@ -270,7 +276,7 @@ class ReadOnlySession:
     def _reading(self) -> Iterator[None]:
         try:
             yield
-        except (IMAPClientError, OSError, ValueError, IndexError, TypeError, OverflowError) as error:
+        except (IMAPClientError, OSError, ValueError, IndexError, TypeError, OverflowError, MemoryError) as error:
             # The library was somewhere inside an answer: nothing that follows on this connection can be trusted.
             self.close()
             raise protocol_failure(self._where, error) from None

@@ -130,6 +130,7 @@ class ScriptedMailbox:
         self.refuse_over: int | None = None
         self.refusal = b"NO [UNAVAILABLE] UID FETCH Server error - Please try again later"
         self.examine = b"OK [READ-ONLY] done"
+        self.flags = b"\\Seen \\Recent"
 
     def __call__(self, command: bytes) -> tuple[list[bytes], bytes] | None:
         if command.startswith(b"LIST"):
@@ -168,7 +169,7 @@ class ScriptedMailbox:
     def _response(self, uid: int, items: bytes, *, with_body: bool) -> bytes:
         octets = self.messages[uid]
         sequence = sorted(self.messages).index(uid) + 1
-        parts = [b"FLAGS (\\Seen \\Recent)"]
+        parts = [b"FLAGS (" + self.flags + b")"]
         if b"RFC822.SIZE" in items:
             parts.append(b"RFC822.SIZE %d" % len(octets))
         if b"INTERNALDATE" in items:

@@ -11,7 +11,7 @@ from agent_reader.sync.mirror import KnownMailbox, SetAside
 from shared.identity import email_id, message_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 _UNSELECTABLE = frozenset({"\\Noselect", "\\NonExistent"})
 
@@ -43,7 +43,8 @@ class FakeMirror:
         self.changes = 0
         self.restarts = 0
         self.happened = threading.Condition()
-        self.stop_after_adds: int | None = None
+        # Called after each batch, with its UIDs.
+        self.on_add: Callable[[list[int]], object] | None = None
 
     # What a test asks.
 
@@ -111,16 +112,16 @@ class FakeMirror:
 
     def add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> None:
         mailbox = self.known[mailbox_id]
+        uids: list[int] = []
         for message in messages:
+            uids.append(message.uid)
             assert message.uid not in mailbox.messages, "a message was fetched twice"
             assert message.internaldate.tzinfo is not None
             mailbox.messages[message.uid] = message
             self.held.discard(_id(message))
             self.added.append((mailbox.listed.name, message.uid))
-        if self.stop_after_adds is not None:
-            self.stop_after_adds -= 1
-            if self.stop_after_adds < 0:
-                raise InterruptedError
+        if self.on_add is not None:
+            self.on_add(uids)
 
     def put_aside(self, mailbox_id: str, message: SetAside) -> None:
         self.known[mailbox_id].aside[message.uid] = message
