@@ -6,7 +6,7 @@ proven to have happened, or not to have happened, is a doubt that `reconcile` co
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, assert_never
+from typing import Any, Final, Protocol, assert_never
 
 from sqlalchemy import Connection, select
 
@@ -22,9 +22,15 @@ from change_executor.journal.moves import EXECUTOR, Intent, MoveKind
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.policy import MOVES_WINDOW, Approval, MovingRuling, judge_moving, policy_version
+from change_executor.steps import end, wait, waiting_for
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.proposal import State
 from shared.settings import ConfigurationError
+
+_WAITING_FOR: Final = {
+    MovingRuling.STOPPED: Waiting.STOPPED,
+    MovingRuling.TOO_MANY_MOVES: Waiting.MOVES_PER_HOUR,
+}
 
 
 class Mover(Protocol):
@@ -61,6 +67,8 @@ class Apply:
                 return
             ruling = self._ruling(connection, proposal)
         queue = self._settings.queue(proposal.queue)
+        if ruling in _WAITING_FOR and _WAITING_FOR[ruling] == proposal.waiting_code:
+            return
         if ruling is not MovingRuling.ALLOWED or queue is None:
             self._claim(proposal_id, only_judge=True)
             return
@@ -195,32 +203,6 @@ class Apply:
                 end(writing, proposal, Event.REFUSED, outcome)
 
 
-def waiting_for(failure: ImapFailure | ConfigurationError) -> Waiting:
-    """Return the reason to wait that a failure to sign in gives."""
-    if isinstance(failure, ImapFailure) and failure.retryable:
-        return Waiting.MAIL_SERVER_UNREACHABLE
-    return Waiting.LOGIN_REFUSED
-
-
-def wait(writing: Writing, proposal: Proposal, waiting: Waiting) -> None:
-    """Leave a proposal where it is, visibly; a reason that it has already keeps its time."""
-    if proposal.waiting_code != waiting:
-        writing.change(
-            proposal.id,
-            "wait",
-            EXECUTOR,
-            {"code": waiting.value},
-            waiting_code=waiting.value,
-            waiting_since=writing.now,
-        )
-
-
-def end(writing: Writing, proposal: Proposal, happened: Event, outcome: Outcome) -> None:
-    """Let an event happen to a proposal together with its outcome."""
-    values: dict[str, Any] = {"outcome_code": outcome.value, "outcome_at": writing.now}
-    writing.advance(proposal.id, happened, EXECUTOR, details={"outcome": outcome.value}, **values)
-
-
 def conclude_errand(writing: Writing, task: Errand, ending: Ending) -> None:
     """Write what an errand came to into its proposal."""
     if task.kind is MoveKind.UNDO and ending.event is Event.NOTHING_SENT:
@@ -245,10 +227,8 @@ def conclude_errand(writing: Writing, task: Errand, ending: Ending) -> None:
 
 def _stand_back(writing: Writing, proposal: Proposal, ruling: MovingRuling) -> None:
     match ruling:
-        case MovingRuling.STOPPED:
-            wait(writing, proposal, Waiting.STOPPED)
-        case MovingRuling.TOO_MANY_MOVES:
-            wait(writing, proposal, Waiting.MOVES_PER_HOUR)
+        case MovingRuling.STOPPED | MovingRuling.TOO_MANY_MOVES:
+            wait(writing, proposal, _WAITING_FOR[ruling])
         case MovingRuling.EXPIRED:
             end(writing, proposal, Event.EXPIRE, Outcome.NOT_DECIDED_IN_TIME)
         case MovingRuling.POLICY_CHANGED:

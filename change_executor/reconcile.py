@@ -12,7 +12,6 @@ from typing import Any, Final, Protocol
 from sqlalchemy import Connection, func, select
 
 from change_executor import checkpoints
-from change_executor.apply import wait, waiting_for
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings
 from change_executor.errors import MailboxRefused
@@ -22,6 +21,7 @@ from change_executor.journal.moves import EXECUTOR, Intent, Move, MoveKind
 from change_executor.lifecycle import Event
 from change_executor.looking import OpenedMailbox, SeenMessage
 from change_executor.outcomes import Outcome, Waiting
+from change_executor.steps import wait, waiting_for
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.proposal import State
 from shared.settings import ConfigurationError

@@ -1,0 +1,44 @@
+"""The child: octets of one message in, one JSON reading out, and nothing else in reach.
+
+Run as `python -I -m change_executor.evidence.child`, with an empty environment and no descriptor but the three. Its
+input is one line of JSON (`{"cut": bool, "names": [...]}`) and then the octets. Here alone are MIME and HTML parsed.
+"""
+
+import encodings
+import gc
+import json
+import pkgutil
+import sys
+from codecs import lookup
+from contextlib import suppress
+from typing import Any
+
+# Loaded before everything is taken away; shared.message itself loads it only when a text is asked for.
+import shared.message.html  # noqa: F401
+from change_executor.evidence.confine import confine
+from change_executor.evidence.reading_message import read_message
+
+
+def main() -> None:
+    """Read, confine, parse, answer."""
+    # What the parent gave is taken whole before any of it is looked at.
+    untrusted = sys.stdin.buffer.read()
+    _load_every_charset()
+    confine()
+    head, _, octets = untrusted.partition(b"\n")
+    request: dict[str, Any] = json.loads(head)
+    # A reading lives for one second, and a collector that runs through a hostile tree costs more than the tree.
+    gc.disable()
+    reading = read_message(octets, cut=bool(request["cut"]), names=[str(name) for name in request["names"]])
+    sys.stdout.buffer.write(reading.canonical())
+    sys.stdout.buffer.flush()
+
+
+def _load_every_charset() -> None:
+    for module in pkgutil.iter_modules(encodings.__path__):
+        with suppress(LookupError, ImportError):
+            lookup(module.name)
+
+
+if __name__ == "__main__":
+    main()
