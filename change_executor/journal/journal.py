@@ -350,6 +350,8 @@ def _engine(url: str, begin: str) -> Engine:
             "synchronous=FULL",
             "foreign_keys=ON",
             "trusted_schema=OFF",
+            # What is forgotten is overwritten too.
+            "secure_delete=ON",
             f"query_only={'ON' if read_only else 'OFF'}",
         ):
             cursor.execute(f"PRAGMA {pragma}")

@@ -63,10 +63,21 @@ def _folder_locked(path: Path) -> Iterator[None]:
     # write-ahead logging.
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        _refuse_root_in_anothers_folder(path, os.fstat(folder).st_uid)
         fcntl.flock(folder, fcntl.LOCK_EX)
         yield
     finally:
         os.close(folder)
+
+
+def _refuse_root_in_anothers_folder(path: Path, owner: int) -> None:
+    # Files that root makes there would shut their owner out.
+    if os.geteuid() == 0 and owner != 0:
+        raise ConfigurationError(
+            str(path.parent),
+            f"belongs to the uid {owner}, and this command runs as root.",
+            f"Run it as that user: sudo -u '#{owner}' change-executor ...",
+        )
 
 
 def _make_private(path: Path) -> None:

@@ -183,3 +183,13 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path, mode: int) -> None:
     )
     assert "Permission denied" in done.stdout
     assert str(folder) in done.stdout
+
+
+@needs_root
+def test_root_makes_no_files_in_a_folder_that_belongs_to_another(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 64999, 64999)
+    error = refused(f"sqlite:///{folder}/journal.db")
+    assert "runs as root" in error.what
+    assert [] == list(folder.iterdir())

@@ -1,0 +1,49 @@
+"""Forgetting content: the texts of proposals that ended long ago go, and the chain stays whole without them."""
+
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy import ColumnElement, delete, exists, func, select
+
+from change_executor.journal import schema
+from change_executor.journal.journal import Journal
+
+# A year's backlog is forgotten in steps, so that no agent and no person waits for the write lock.
+_PROPOSALS_AT_ONCE: Final = 500
+
+
+def forget_texts(journal: Journal, after: timedelta) -> int:
+    """Delete the texts of proposals that ended at least `after` ago; returns of how many proposals.
+
+    Each step is on record as a number. Raises `JournalUnavailable`; what was forgotten until then stays so.
+    """
+    forgotten = 0
+    while done := _forget_some(journal, after):
+        forgotten += done
+    return forgotten
+
+
+def _forget_some(journal: Journal, after: timedelta) -> int:
+    due = _ended_with_texts(journal, after)
+    with journal.reading() as connection:
+        if connection.execute(select(schema.proposals.c.id).where(due).limit(1)).first() is None:
+            return 0
+    with journal.writing() as writing:
+        chosen = (
+            select(schema.proposals.c.id).where(due).order_by(schema.proposals.c.ended_at).limit(_PROPOSALS_AT_ONCE)
+        )
+        ids = writing.connection.execute(chosen).scalars().all()
+        table = schema.texts
+        texts = writing.connection.execute(
+            select(func.count()).select_from(table).where(table.c.proposal.in_(ids))
+        ).scalar_one()
+        writing.connection.execute(delete(table).where(table.c.proposal.in_(ids)))
+        if ids:
+            writing.append("texts:forget", "texts", "executor", {"proposals": len(ids), "texts": texts})
+        return len(ids)
+
+
+def _ended_with_texts(journal: Journal, after: timedelta) -> ColumnElement[bool]:
+    # An open proposal has no `ended_at`, however old it is.
+    has_texts = exists().where(schema.texts.c.proposal == schema.proposals.c.id)
+    return has_texts & (schema.proposals.c.ended_at <= journal.now() - after)
