@@ -1,0 +1,35 @@
+"""What this server can do, and its limits (RFC 8620 §2, RFC 8621 §1.3)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+CORE: Final = "urn:ietf:params:jmap:core"
+MAIL: Final = "urn:ietf:params:jmap:mail"
+SUBMISSION: Final = "urn:ietf:params:jmap:submission"
+VACATION_RESPONSE: Final = "urn:ietf:params:jmap:vacationresponse"
+
+# What a request may name in `using`. Some clients always send the submission URN, so it is known; no account has it.
+KNOWN_CAPABILITIES: Final = (CORE, MAIL, SUBMISSION)
+
+COLLATION_ALGORITHMS: Final = ("i;unicode-casemap",)
+
+# The longest name that IMAP servers of today give a mailbox, in octets; RFC 8621 §1.3.1 asks for 100 at least.
+MAX_MAILBOX_NAME_OCTETS: Final = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one agent may ask at once. The profile's floor: 65,536 octets and 64 objects."""
+
+    # Clients send lists of ids, and 500 of them are 20 KB; 10 MB is what other servers take.
+    max_size_request: int = 10_000_000
+    # Enough for the four-call chain four times over; one thread answers all of them.
+    max_calls_in_request: int = 16
+    # Known clients page by 100 or by 500.
+    max_objects_in_get: int = 500
+    # Each holds a thread and a snapshot; an agent works in a handful of steps at a time.
+    max_concurrent_requests: int = 8
+    # A request's references may multiply what they refer to; past this they are an attack or a mistake.
+    max_referenced_octets: int = 64 * 1024 * 1024
+    # An answer is made in memory; past this it is asked for in parts.
+    max_answer_octets: int = 64 * 1024 * 1024

@@ -1,0 +1,149 @@
+"""Answers the method calls of one Request, in order (RFC 8620 §3.3 to §3.7); knows no HTTP.
+
+The order of refusals: accountNotFound, accountReadOnly, then the arguments (the profile for AI agents); an unknown
+capability was refused before. A call that fails, fails alone.
+"""
+
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Protocol, assert_never
+
+import msgspec
+
+from agent_reader.access import Shown
+from agent_reader.jmap.capabilities import Limits
+from agent_reader.jmap.errors import READ_ONLY, ErrorType, MethodError
+from agent_reader.jmap.faults import Faults
+from agent_reader.jmap.methods import Change, Echo, Later, Method, Read
+from agent_reader.jmap.references import Budget, Response, resolved
+from agent_reader.jmap.request import Invocation, Request
+from agent_reader.query.errors import QueryRefused
+from agent_reader.store.snapshot import Snapshot
+
+
+class Snapshots(Protocol):
+    """What the dispatch needs of the store."""
+
+    def snapshot(self, account_id: str) -> AbstractContextManager[Snapshot]:
+        """Give one consistent view of an account."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The responses of a request, in order, and what they show of mail: that goes on record before they leave."""
+
+    responses: tuple[Response, ...]
+    shown: tuple[Shown, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Answers requests; any thread may call."""
+
+    snapshots: Snapshots
+    account_ids: Collection[str]
+    methods: Mapping[str, Method]
+    limits: Limits
+    faults: Faults
+
+    def answer(self, request: Request) -> Answer:
+        """Return the answer to every call. Each account is seen in one state throughout."""
+        with ExitStack() as opened:
+            running = _Running(self, request, opened)
+            for call in request.calls:
+                running.answer(call)
+            return Answer(tuple(running.responses), tuple(running.shown))
+
+
+class _Running:
+    """One request while it is answered."""
+
+    def __init__(self, dispatch: Dispatch, request: Request, opened: ExitStack) -> None:
+        self.responses: list[Response] = []
+        self.shown: list[Shown] = []
+        self._dispatch, self._request, self._opened = dispatch, request, opened
+        self._snapshots: dict[str, Snapshot] = {}
+        self._references = Budget(dispatch.limits.max_referenced_octets)
+        self._answer_octets_left = dispatch.limits.max_answer_octets
+
+    def answer(self, call: Invocation) -> None:
+        try:
+            encoded, shown = self._outcome(call)
+            self._take_room(encoded)
+        except MethodError as error:
+            self._refuse(call, error)
+        except QueryRefused as error:
+            self._refuse(call, MethodError(error.type, error.description, tuple(error.arguments)))
+        except Exception as error:  # noqa: BLE001 - a bug in one call is this call's alone; it is logged
+            fault = self._dispatch.faults.note(call.name if call.name in self._dispatch.methods else "?", error)
+            self._refuse(
+                call,
+                MethodError(
+                    ErrorType.SERVER_FAIL,
+                    f"The server failed at this call (fault {fault}). Try once more; then tell the operator the id.",
+                ),
+            )
+        else:
+            self.responses.append(Response(call.name, encoded, call.call_id))
+            if shown is not None:
+                self.shown.append(shown)
+
+    def _outcome(self, call: Invocation) -> tuple[bytes, Shown | None]:
+        method = self._dispatch.methods.get(call.name)
+        if method is None or method.capability not in self._request.using:
+            raise _unknown_method(method)
+        match method:
+            case Later():
+                raise _unknown_method(method)
+            case Change():
+                raise self._change_refused(method, call)
+            case Echo():
+                return msgspec.json.encode(resolved(call.arguments, self.responses, self._references)), None
+            case Read():
+                return self._read(method, call)
+            case _:
+                assert_never(method)
+
+    def _change_refused(self, method: Change, call: Invocation) -> MethodError:
+        if not method.has_account:
+            return MethodError(ErrorType.FORBIDDEN, READ_ONLY)
+        account_id = call.arguments.get("accountId")
+        if isinstance(account_id, str) and account_id not in self._dispatch.account_ids:
+            return _account_not_found()
+        return MethodError(ErrorType.ACCOUNT_READ_ONLY, READ_ONLY)
+
+    def _read(self, method: Read, call: Invocation) -> tuple[bytes, Shown]:
+        arguments = resolved(call.arguments, self.responses, self._references)
+        account_id = arguments.get("accountId")
+        if not isinstance(account_id, str):
+            raise MethodError(ErrorType.INVALID_ARGUMENTS, "`accountId` is missing or no string.", ("accountId",))
+        if account_id not in self._dispatch.account_ids:
+            raise _account_not_found()
+        found = method.function(self._snapshot(account_id), arguments, self._dispatch.limits.max_objects_in_get)
+        email_ids, opened_ids = method.shows(found)
+        return msgspec.json.encode(found), Shown(call.name, account_id, email_ids, opened_ids)
+
+    def _take_room(self, encoded: bytes) -> None:
+        if len(encoded) > self._answer_octets_left:
+            raise MethodError(ErrorType.REQUEST_TOO_LARGE, "The answer would be too large. Ask for less of it.")
+        self._answer_octets_left -= len(encoded)
+
+    def _snapshot(self, account_id: str) -> Snapshot:
+        if account_id not in self._snapshots:
+            opening = self._dispatch.snapshots.snapshot(account_id)
+            self._snapshots[account_id] = self._opened.enter_context(opening)
+        return self._snapshots[account_id]
+
+    def _refuse(self, call: Invocation, error: MethodError) -> None:
+        self.responses.append(Response("error", msgspec.json.encode(error.document()), call.call_id))
+
+
+def _unknown_method(method: Method | None) -> MethodError:
+    if method is None or isinstance(method, Later):
+        return MethodError(ErrorType.UNKNOWN_METHOD, "This server does not have this method.")
+    return MethodError(ErrorType.UNKNOWN_METHOD, f"This method needs {method.capability} in `using`.")
+
+
+def _account_not_found() -> MethodError:
+    return MethodError(ErrorType.ACCOUNT_NOT_FOUND, "There is no such account; the session lists them.")

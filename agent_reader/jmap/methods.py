@@ -1,0 +1,114 @@
+"""The closed table of methods: every one of RFC 8620 and RFC 8621, and what becomes of a call to it.
+
+A method that changes something has no function behind it, here or anywhere in this house.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from agent_reader.jmap.capabilities import CORE, MAIL, SUBMISSION, VACATION_RESPONSE
+from agent_reader.jmap.reads import (
+    Answerer,
+    answer_email_get,
+    answer_email_query,
+    answer_mailbox_get,
+    answer_thread_get,
+)
+
+Found: TypeAlias = Mapping[str, Any]
+# The Email ids that an answer names, and those whose body text is in it.
+EmailIds: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """Core/echo."""
+
+    capability: str
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A method that shows mail: the function that answers, and what its answer shows (for the read log)."""
+
+    capability: str
+    function: Answerer
+    shows: Callable[[Found], EmailIds]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A method that would change something: refused. `has_account` is False where it takes no accountId."""
+
+    capability: str
+    has_account: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """A method of the read half that this version does not have: unknownMethod, never a wrong answer."""
+
+    capability: str
+
+
+Method: TypeAlias = Echo | Read | Change | Later
+
+
+def _no_emails(_found: Found) -> EmailIds:
+    return (), ()
+
+
+def _queried(found: Found) -> EmailIds:
+    return tuple(found["ids"]), ()
+
+
+def _threads(found: Found) -> EmailIds:
+    return tuple(email_id for thread in found["list"] for email_id in thread.get("emailIds", ())), ()
+
+
+def _emails(found: Found) -> EmailIds:
+    """Body text was shown where a part's text is in the answer."""
+    emails = found["list"]
+    return tuple(email["id"] for email in emails), tuple(email["id"] for email in emails if email.get("bodyValues"))
+
+
+METHODS: Final[Mapping[str, Method]] = {
+    # RFC 8620
+    "Core/echo": Echo(CORE),
+    "Blob/copy": Change(CORE),
+    "PushSubscription/get": Later(CORE),
+    "PushSubscription/set": Change(CORE, has_account=False),
+    # RFC 8621 §2
+    "Mailbox/get": Read(MAIL, answer_mailbox_get, _no_emails),
+    "Mailbox/changes": Later(MAIL),
+    "Mailbox/query": Later(MAIL),
+    "Mailbox/queryChanges": Later(MAIL),
+    "Mailbox/set": Change(MAIL),
+    # RFC 8621 §3
+    "Thread/get": Read(MAIL, answer_thread_get, _threads),
+    "Thread/changes": Later(MAIL),
+    # RFC 8621 §4
+    "Email/get": Read(MAIL, answer_email_get, _emails),
+    "Email/changes": Later(MAIL),
+    "Email/query": Read(MAIL, answer_email_query, _queried),
+    "Email/queryChanges": Later(MAIL),
+    "Email/set": Change(MAIL),
+    "Email/copy": Change(MAIL),
+    "Email/import": Change(MAIL),
+    "Email/parse": Later(MAIL),
+    # RFC 8621 §5
+    "SearchSnippet/get": Later(MAIL),
+    # RFC 8621 §6, §7
+    "Identity/get": Later(SUBMISSION),
+    "Identity/changes": Later(SUBMISSION),
+    "Identity/set": Change(SUBMISSION),
+    "EmailSubmission/get": Later(SUBMISSION),
+    "EmailSubmission/changes": Later(SUBMISSION),
+    "EmailSubmission/query": Later(SUBMISSION),
+    "EmailSubmission/queryChanges": Later(SUBMISSION),
+    "EmailSubmission/set": Change(SUBMISSION),
+    # RFC 8621 §8
+    "VacationResponse/get": Later(VACATION_RESPONSE),
+    "VacationResponse/set": Change(VACATION_RESPONSE),
+}

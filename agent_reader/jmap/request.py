@@ -1,0 +1,76 @@
+"""From untrusted octets to a Request (RFC 8620 §3.3), or the one request-level problem (§3.6.1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_reader.jmap import problems
+from agent_reader.jmap.capabilities import KNOWN_CAPABILITIES, Limits
+from shared import ijson
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """One method call (RFC 8620 §3.2)."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked; `created_ids` is None where the client sent none."""
+
+    using: frozenset[str]
+    calls: tuple[Invocation, ...]
+    created_ids: Mapping[str, str] | None
+
+
+def check_content_type(content_type: str | None) -> None:
+    """Raise notJSON for another content type than application/json, with or without `charset=utf-8`."""
+    media_type, _, parameters = (content_type or "").partition(";")
+    if media_type.strip().lower() != "application/json":
+        raise problems.not_json("another content type")
+    if parameters.strip().lower().replace('"', "") not in {"", "charset=utf-8"}:
+        raise problems.not_json("another character set than UTF-8")
+
+
+def parse_request(untrusted_body: bytes, limits: Limits) -> Request:
+    """Return the Request in a body, or raise a `Problem`; unknown members are ignored (RFC 8620 §3.3)."""
+    try:
+        value = ijson.load(untrusted_body)
+    except ijson.NotIJson as error:
+        raise problems.not_json(str(error)) from None
+    if not isinstance(value, dict):
+        raise problems.not_request("it is no object")
+    using = value.get("using")
+    if not isinstance(using, list) or not all(isinstance(capability, str) for capability in using):
+        raise problems.not_request("`using` is no array of strings")
+    calls = value.get("methodCalls")
+    if not isinstance(calls, list):
+        raise problems.not_request("`methodCalls` is no array")
+    invocations = tuple(_invocation(call) for call in calls)
+    created_ids = _created_ids(value)
+    if not set(using) <= set(KNOWN_CAPABILITIES):
+        raise problems.unknown_capability(KNOWN_CAPABILITIES)
+    if len(invocations) > limits.max_calls_in_request:
+        raise problems.too_many_calls(limits.max_calls_in_request)
+    return Request(frozenset(using), invocations, created_ids)
+
+
+def _invocation(call: object) -> Invocation:
+    match call:
+        case [str(name), dict(arguments), str(call_id)]:
+            return Invocation(name, arguments, call_id)
+        case _:
+            raise problems.not_request("a method call is no triple of name, arguments and call id")
+
+
+def _created_ids(value: dict[str, Any]) -> dict[str, str] | None:
+    created_ids = value.get("createdIds")
+    if created_ids is None:
+        return None
+    if not isinstance(created_ids, dict) or not all(isinstance(created, str) for created in created_ids.values()):
+        raise problems.not_request("`createdIds` is no object of ids")
+    return created_ids
