@@ -1,0 +1,80 @@
+"""Whose process is at the other end of a Unix socket, told by the kernel: nothing is trusted because it is local."""
+
+import asyncio
+import socket
+import struct
+import sys
+from typing import Any, Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from shared.problem import MEDIA_TYPE, Problem
+
+# Where the protocol leaves what it found, in the state of an ASGI scope.
+_PEER_UID: Final = "mailwarrant.peer_uid"
+
+_REFUSAL: Final = Problem(
+    403,
+    "peer_not_allowed",
+    "The process that connects belongs to an operating-system user that is not allowed here, or cannot be told.",
+    "Set `[server] executor_uid` in reader.toml to the executor's uid.",
+)
+
+
+def allowed_uids(executor_uid: int | None, own_uid: int) -> frozenset[int]:
+    """Return whom the private socket answers: ourselves and the executor; with none configured ourselves and root."""
+    return frozenset({own_uid, 0 if executor_uid is None else executor_uid})
+
+
+def uid_of_peer(connection: Any) -> int | None:  # noqa: ANN401 - a socket, or asyncio's wrapper of one
+    """Return the uid behind the other end of an accepted Unix connection, or None where it cannot be told."""
+    if sys.platform != "linux" or connection.family != socket.AF_UNIX:
+        return None
+    try:
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    except OSError:
+        return None
+    _, uid, _ = struct.unpack("3i", credentials)
+    # -1: the peer lives in another user namespace.
+    return int(uid) if uid >= 0 else None
+
+
+class PeerProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1 protocol that asks for the peer's uid once, when the connection is accepted."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Look the peer up before anything of it is read."""
+        super().connection_made(transport)
+        # uvicorn gives every request's scope a copy of this.
+        self.app_state = {**self.app_state, _PEER_UID: uid_of_peer(transport.get_extra_info("socket"))}
+
+
+class PeerGate:
+    """Refuses every request whose peer is not one of `allow_uids`, before anything of it is parsed.
+
+    Works behind `PeerProtocol` alone; behind anything else every peer is unknown, and so refused.
+    """
+
+    def __init__(self, app: ASGIApp, allow_uids: frozenset[int]) -> None:
+        self._app, self._allow_uids = app, allow_uids
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let one request through, or answer it."""
+        if scope["type"] == "lifespan" or (scope.get("state") or {}).get(_PEER_UID) in self._allow_uids:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            await _refuse(send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+
+async def _refuse(send: Send) -> None:
+    body = _REFUSAL.encoded()
+    headers = [
+        (b"content-type", MEDIA_TYPE.encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": _REFUSAL.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
