@@ -1,0 +1,310 @@
+"""The worker: one thread that does whatever the journal says is due, one proposal after the other.
+
+It is woken by commits of this process and by deadlines; between those it sleeps. A proposal that fails is tried again
+later and never holds up the others. Only one worker runs on a journal.
+"""
+
+import fcntl
+import os
+import threading
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from sqlalchemy import select
+from structlog.typing import FilteringBoundLogger
+
+from change_executor import checkpoints
+from change_executor.apply import Apply, Mover
+from change_executor.checkpoints import Checkpoint
+from change_executor.config import ExecutorSettings
+from change_executor.connections import Connections
+from change_executor.errors import JournalUnavailable
+from change_executor.evidence.gather import Gather
+from change_executor.evidence.reader_link import ReaderLink
+from change_executor.evidence.run_child import Cancelled, read_in_child
+from change_executor.journal import schema
+from change_executor.journal.forget import forget_texts
+from change_executor.journal.journal import Journal, Proposal, is_stopped
+from change_executor.journal.open import journal_path
+from change_executor.lifecycle import Event
+from change_executor.looking import Looker
+from change_executor.outcomes import Outcome, Waiting
+from change_executor.reconcile import Reconcile
+from change_executor.steps import end, wait
+from shared.proposal import State
+from shared.settings import ConfigurationError
+
+# A commit of another process (a command that resumes) wakes nobody here.
+FALLBACK_SECONDS: Final = 15.0
+
+# The first retry comes soon, since most failures are a moment's; later ones leave a server in peace.
+FIRST_RETRY: Final = timedelta(seconds=2)
+LONGEST_RETRY: Final = timedelta(minutes=5)
+
+FORGET_EVERY: Final = timedelta(hours=1)
+
+# A move that is under way may finish; whoever waits on a dead server is broken off.
+GRACE_SECONDS: Final = 5.0
+# Connecting to a server that does not answer cannot be broken off, and ends by itself after 15 s.
+LAST_SECONDS: Final = 16.0
+
+_DONE_IN: Final = (State.APPROVED, State.UNDOING, State.DOUBTFUL, State.UNDO_DOUBTFUL, State.PENDING)
+
+
+@dataclass(frozen=True, slots=True)
+class _Retry:
+    tried: int
+    due: datetime
+
+
+class Worker:
+    """Expires, gathers evidence, applies, undoes, reconciles and forgets.
+
+    `start` takes the journal's one worker lock and begins; `stop` sets `ending` and ends within seconds.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        settings: ExecutorSettings,
+        *,
+        apply: Apply,
+        reconcile: Reconcile,
+        gather: Gather,
+        connections: Connections,
+        log: FilteringBoundLogger,
+        ending: threading.Event | None = None,
+    ) -> None:
+        self._journal = journal
+        self._settings = settings
+        self._apply = apply
+        self._reconcile = reconcile
+        self._gather = gather
+        self._connections = connections
+        self._log = log
+        self._wake = threading.Event()
+        self._ending = ending or threading.Event()
+        self._thread: threading.Thread | None = None
+        self._lock: int | None = None
+        # By proposal and state, so that a step forward is never held back by the failures of the step before.
+        self._retries: dict[tuple[str, State], _Retry] = {}
+        self._forget_at: datetime | None = None
+
+    def start(self) -> None:
+        """Begin. Raises `ConfigurationError` where another process's worker runs on this journal."""
+        assert self._thread is None, "a worker is started once"
+        self._lock = take_worker_lock(self._settings.journal.url)
+        self._journal.listen(self._wake.set)
+        self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> bool:
+        """End, and return whether it has ended; a move that is under way gets a few seconds to finish."""
+        if self._thread is None:
+            return True
+        self._ending.set()
+        self._wake.set()
+        self._thread.join(GRACE_SECONDS)
+        if self._thread.is_alive():
+            self._connections.break_all()
+            self._thread.join(LAST_SECONDS)
+        self._journal.unlisten(self._wake.set)
+        ended = not self._thread.is_alive()
+        if ended and self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+        return ended
+
+    def pass_once(self) -> float:
+        """Do everything that is due now; return how many seconds to sleep unless woken. Raises `JournalUnavailable`."""
+        self._apply.recover()
+        self._expire()
+        self._forget()
+        servers_down: set[str] = set()
+        for proposal in self._work():
+            if self._ending.is_set():
+                return 0.0
+            self._attend(proposal, servers_down)
+        return self._sleep_seconds()
+
+    def _run(self) -> None:
+        while not self._ending.is_set():
+            self._wake.clear()
+            try:
+                self._wake.wait(self.pass_once())
+            except JournalUnavailable as error:
+                self._log.error("journal:unavailable", error=str(error))
+                # Not on the wake: what was committed before the failure has set it.
+                self._ending.wait(FIRST_RETRY.total_seconds())
+            except Exception as error:  # noqa: BLE001 - a bug in one pass must not end the hand that moves
+                self._log.error("worker:failed", error=type(error).__name__)
+                self._ending.wait(FIRST_RETRY.total_seconds())
+
+    def _work(self) -> list[Proposal]:
+        now = self._journal.now()
+        with self._journal.reading() as connection:
+            rows = connection.execute(
+                select(schema.proposals)
+                .where(schema.proposals.c.state.in_([state.value for state in _DONE_IN]))
+                .order_by(schema.proposals.c.created_at, schema.proposals.c.id)
+            ).mappings()
+            found = [proposal for row in rows if _wants_work(proposal := Proposal.from_row(row))]
+            stopped = is_stopped(connection)
+        self._retries = {key: retry for key, retry in self._retries.items() if key in {_key(each) for each in found}}
+        due = [each for each in found if self._is_due(each, now, stopped=stopped)]
+        # What a person waits for comes first: moves, then doubts, then what is to be shown.
+        return sorted(due, key=lambda proposal: _DONE_IN.index(proposal.state))
+
+    def _is_due(self, proposal: Proposal, now: datetime, *, stopped: bool) -> bool:
+        if proposal.waiting_code == Waiting.STOPPED:
+            return not stopped
+        retry = self._retries.get(_key(proposal))
+        return retry is None or retry.due <= now
+
+    def _attend(self, proposal: Proposal, servers_down: set[str]) -> None:
+        queue = self._settings.queue(proposal.queue)
+        credential = None if queue is None else queue.credential
+        try:
+            if credential in servers_down:
+                self._wait_for_server(proposal)
+            else:
+                self._step(proposal)
+        except Cancelled:
+            return
+        except JournalUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - one bad proposal never stops the others
+            self._log.error("proposal:failed", proposal=proposal.id, error=type(error).__name__)
+            self._retry_later(proposal)
+            return
+        after = self._read(proposal.id)
+        if after.waiting_code == Waiting.MAIL_SERVER_UNREACHABLE and credential is not None:
+            servers_down.add(credential)
+        if after.state is proposal.state and _wants_work(after):
+            self._retry_later(after)
+
+    def _step(self, proposal: Proposal) -> None:
+        match proposal.state:
+            case State.APPROVED:
+                self._apply.move(proposal.id)
+            case State.UNDOING:
+                self._apply.undo(proposal.id)
+            case State.DOUBTFUL | State.UNDO_DOUBTFUL:
+                self._reconcile.reconcile(proposal.id)
+            case _:
+                self._gather.gather(proposal.id)
+
+    def _wait_for_server(self, proposal: Proposal) -> None:
+        # Another proposal has just waited in vain for this server: one time-out a pass is enough.
+        if proposal.waiting_code == Waiting.MAIL_SERVER_UNREACHABLE:
+            return
+        with self._journal.writing() as writing:
+            if writing.proposal(proposal.id).version == proposal.version:
+                wait(writing, proposal, Waiting.MAIL_SERVER_UNREACHABLE)
+
+    def _read(self, proposal_id: str) -> Proposal:
+        with self._journal.reading() as connection:
+            row = connection.execute(select(schema.proposals).where(schema.proposals.c.id == proposal_id)).mappings()
+            return Proposal.from_row(row.one())
+
+    def _retry_later(self, proposal: Proposal) -> None:
+        before = self._retries.get(_key(proposal))
+        tried = 1 if before is None else before.tried + 1
+        pause = min(FIRST_RETRY * 2 ** min(tried - 1, 16), LONGEST_RETRY)
+        due = self._journal.now() + pause
+        if proposal.waiting_code == Waiting.QUIET_TIME:
+            with self._journal.reading() as connection:
+                due = min(due, max(self._journal.now(), self._reconcile.quiet_time_ends(connection, proposal.id)))
+        self._retries[_key(proposal)] = _Retry(tried, due)
+
+    def _expire(self) -> None:
+        columns = schema.proposals.c
+        with self._journal.reading() as connection:
+            over = connection.execute(
+                select(columns.id).where(
+                    columns.state.in_([State.PENDING.value, State.APPROVED.value]),
+                    columns.expires_at <= self._journal.now(),
+                )
+            ).scalars()
+            ids = list(over)
+        for proposal_id in ids:
+            with self._journal.writing() as writing:
+                proposal = writing.proposal(proposal_id)
+                if proposal.state in (State.PENDING, State.APPROVED):
+                    end(writing, proposal, Event.EXPIRE, Outcome.NOT_DECIDED_IN_TIME)
+
+    def _forget(self) -> None:
+        now = self._journal.now()
+        if self._forget_at is None or now >= self._forget_at:
+            forget_texts(self._journal, timedelta(days=self._settings.forget_texts_after_days))
+            self._forget_at = now + FORGET_EVERY
+
+    def _sleep_seconds(self) -> float:
+        columns = schema.proposals.c
+        with self._journal.reading() as connection:
+            next_expiry: datetime | None = connection.execute(
+                select(columns.expires_at)
+                .where(columns.state.in_([State.PENDING.value, State.APPROVED.value]))
+                .order_by(columns.expires_at)
+                .limit(1)
+            ).scalar_one_or_none()
+        deadlines = [retry.due for retry in self._retries.values()] + ([next_expiry] if next_expiry else [])
+        now = self._journal.now()
+        return max(0.0, min([FALLBACK_SECONDS, *((deadline - now).total_seconds() for deadline in deadlines)]))
+
+
+def make_worker(
+    journal: Journal,
+    settings: ExecutorSettings,
+    *,
+    mover: Mover,
+    connections: Connections,
+    log: FilteringBoundLogger,
+    checkpoint: Checkpoint = checkpoints.pass_by,
+) -> Worker:
+    """Return the worker of a journal with all that it uses; `mover` opens its sessions through `connections` too."""
+    ending = threading.Event()
+    look = Looker(connections).session
+    reader = ReaderLink(settings.reader.socket, settings.reader.uid)
+    read_octets = partial(read_in_child, cancelled=ending.is_set)
+    return Worker(
+        journal,
+        settings,
+        apply=Apply(journal, settings, mover, checkpoint),
+        reconcile=Reconcile(journal, settings, look, checkpoint),
+        gather=Gather(journal, settings, look, reader, read_octets, checkpoint),
+        connections=connections,
+        log=log,
+        ending=ending,
+    )
+
+
+def take_worker_lock(journal_url: str) -> int:
+    """Return a descriptor that holds the one worker lock of a journal; closing it lets go.
+
+    Raises `ConfigurationError` where another process holds it.
+    """
+    path = journal_path(journal_url)
+    lock = os.open(path.with_name(path.name + ".worker"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise ConfigurationError(
+            f"[journal] url = {journal_url}",
+            "another change-executor is running on this journal.",
+            "End it first, or give this one a journal of its own.",
+        ) from None
+    return lock
+
+
+def _key(proposal: Proposal) -> tuple[str, State]:
+    return proposal.id, proposal.state
+
+
+def _wants_work(proposal: Proposal) -> bool:
+    if proposal.state is State.PENDING:
+        return proposal.evidence is None
+    return proposal.state in _DONE_IN and proposal.waiting_code != Waiting.MOVED_TWICE
