@@ -85,16 +85,18 @@ def make_app(
     separated: bool,
     hosts: frozenset[str] | None = None,
     secure: bool = False,
+    passwords: Passwords | None = None,
 ) -> FastAPI:
     """Return the review page as an ASGI application.
 
     `random_octets` is `secrets.token_bytes`; `separated` is False where the agent may run as the reviewer's own user,
     and the page says so; `hosts` are the Host values that it answers to (by default the loopback names with the port
-    of `review.listen`); `secure` where browsers reach it over TLS. `app.state.hub.close()` ends the open streams, so
+    of `review.listen`); `secure` where browsers reach it over TLS;
+    `passwords` where argon2's defaults do not fit the machine. `app.state.hub.close()` ends the open streams, so
     that a server need not wait for them.
     """
     hub = Hub()
-    room = Room(settings, journal, clock, random_octets, Passwords(), separated, secure, hub)
+    room = Room(settings, journal, clock, random_octets, passwords or Passwords(), separated, secure, hub)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

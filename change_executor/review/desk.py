@@ -17,6 +17,7 @@ from change_executor.review.case import read_case, read_events
 from change_executor.review.decisions import DecisionRefused, Desk, LookedAt, SessionEnded, Settled, cannot_approve
 from change_executor.review.error_page import PageError, Refusal
 from change_executor.review.forms import Form, decision_reason, looked_at
+from change_executor.review.live import last_seq
 from change_executor.review.queue_view import After, read_queue
 from change_executor.review.room import Room, html, see_other
 from change_executor.review.sessions import Session
@@ -99,7 +100,7 @@ async def _decide(room: Room, session: Session, seen: LookedAt, decide: Callable
 
 def _queue_page(room: Room, session: Session, after: After | None, done: str) -> str:
     with room.journal.reading() as connection:
-        view = read_queue(connection, room.settings, after)
+        view, seq = read_queue(connection, room.settings, after), last_seq(connection)
         decided = None
         if PROPOSAL_ID.fullmatch(done):
             try:
@@ -112,6 +113,7 @@ def _queue_page(room: Room, session: Session, after: After | None, done: str) ->
         stopped=view.stopped,
         here="queue",
         view=view,
+        seq=seq,
         done=decided,
         paged=after is not None,
         first_queue=room.settings.queues[0].id,
@@ -122,12 +124,13 @@ def _item_page(room: Room, session: Session, proposal_id: str, refused: str | No
     with room.journal.reading() as connection:
         case = read_case(connection, room.settings, proposal_id)
         happened = read_events(connection, proposal_id)
-        stopped = is_stopped(connection)
+        stopped, seq = is_stopped(connection), last_seq(connection)
     return room.page(
         "item.html",
         session,
         stopped=stopped,
         case=case,
+        seq=seq,
         events=happened,
         hints=wording.hint_sentences(_object(case.hints)),
         obstacle=cannot_approve(case, room.clock()),

@@ -6,6 +6,7 @@ A stream holds a place, a wake-up and nothing of the journal; leaving frees all 
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
@@ -25,6 +26,7 @@ from change_executor.review.sessions import Session, still_good
 BEAT_SECONDS: Final = 15.0
 # More changes at once than a page could name: the page is told that something changed, and that is enough.
 _MAX_NAMED: Final = 100
+_SEQ: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +40,26 @@ class _Change:
         return bool(self.proposals) or self.other
 
 
-async def events(room: Room, request: Request, session: Session) -> Response:  # noqa: ARG001 - a handler's signature
-    """`GET /events`: one `change` event for each change, until the session ends or the browser leaves."""
-    return _EventStream(room, session)
+async def events(room: Room, request: Request, session: Session) -> Response:
+    """`GET /events?since=N`: one `change` event for each change after event N, until the session ends.
+
+    A page knows which event it was made after, and a browser that connects again says which one it heard last, so
+    that nothing is missed in between.
+    """
+    heard = request.headers.get("last-event-id") or request.query_params.get("since", "")
+    return _EventStream(room, session, int(heard) if _SEQ.fullmatch(heard) else None)
 
 
 class _EventStream(Response):
-    def __init__(self, room: Room, session: Session) -> None:
+    def __init__(self, room: Room, session: Session, since: int | None) -> None:
         super().__init__()
-        self._room, self._session = room, session
+        self._room, self._session, self._since = room, session, since
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # The place is held around the sending, so that a browser that leaves at any moment frees it.
         with self._room.hub.place(self._session.digest) as woken:
-            seq = await self._room.in_thread(_last_seq, self._room)
+            head = await self._room.in_thread(_head, self._room)
+            seq = head if self._since is None else min(self._since, head)
             response = StreamingResponse(
                 _stream(self._room, self._session, seq, woken),
                 media_type="text/event-stream",
@@ -63,6 +71,7 @@ class _EventStream(Response):
 async def _stream(room: Room, session: Session, seq: int, woken: asyncio.Event) -> AsyncIterator[str]:
     # A first line, so that the browser knows that it is connected.
     yield "retry: 5000\n\n"
+    woken.set()
     while True:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(woken.wait(), BEAT_SECONDS)
@@ -85,14 +94,15 @@ async def _stream(room: Room, session: Session, seq: int, woken: asyncio.Event) 
             yield ": alive\n\n"
 
 
-def _last_seq(room: Room) -> int:
-    with room.journal.reading() as connection:
-        return _head(connection)
-
-
-def _head(connection: Connection) -> int:
+def last_seq(connection: Connection) -> int:
+    """Return the number of the last event, which a page made in this transaction was made after; 0 for none."""
     last: int = connection.execute(select(func.coalesce(func.max(schema.events.c.seq), 0))).scalar_one()
     return last
+
+
+def _head(room: Room) -> int:
+    with room.journal.reading() as connection:
+        return last_seq(connection)
 
 
 def _since(room: Room, session: Session, seq: int) -> _Change | None:

@@ -49,7 +49,7 @@ WAITING: Final = {
         "The message lies where it was, but a command that was sent may still run late. "
         "The executor looks again after the quiet time."
     ),
-    Waiting.SETTLE: "Looking did not tell what happened. Look into both mailboxes yourself and settle it below.",
+    Waiting.SETTLE: "Looking did not tell what happened. Look into both mailboxes yourself and settle it.",
     Waiting.MOVED_TWICE: "The message lies in another destination too: somebody else moved it at the same moment.",
     Waiting.MAILBOX_CHANGED: "A mailbox was made anew, so looking tells nothing. Look yourself and settle it.",
     Waiting.TOO_MANY_TO_LOOK_AT: "More new messages arrived than are looked through. Look yourself and settle it.",

@@ -68,10 +68,10 @@ function wordsForQueue(before, waiting) {
 }
 
 function listen() {
-  const { live, waiting, proposal } = document.body.dataset;
+  const { live, seq, waiting, proposal } = document.body.dataset;
   if (!live || !document.getElementById("live")) return;
   const before = Number(waiting ?? 0);
-  const stream = new EventSource("/events");
+  const stream = new EventSource(`/events?since=${seq}`);
   stream.addEventListener("change", (event) => {
     const change = JSON.parse(event.data);
     if (live === "queue") {

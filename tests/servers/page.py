@@ -1,0 +1,57 @@
+"""A review page on a real port: uvicorn in a thread of its own, stopped and joined at the end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+import uvicorn
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+
+class Served:
+    """An ASGI application on 127.0.0.1; `port` is known before the application is made."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://localhost:{self.port}"
+
+    def serve(self, app: ASGIApp) -> Self:
+        config = uvicorn.Config(app, log_level="error", lifespan="on", timeout_graceful_shutdown=2, ws="none")
+        server = self._server = uvicorn.Server(config)
+        ready = threading.Event()
+        startup = server.startup
+
+        async def started(*arguments: Any, **options: Any) -> None:
+            await startup(*arguments, **options)
+            ready.set()
+
+        server.startup = started  # type: ignore[method-assign]  # uvicorn has no other way to tell that it listens
+        self._thread = threading.Thread(target=server.run, args=([self._socket],), name="page")
+        self._thread.start()
+        assert ready.wait(20), "the page did not start"
+        return self
+
+    def close(self) -> None:
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join(20)
+            assert not self._thread.is_alive(), "the page did not stop"
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
