@@ -92,7 +92,8 @@ class Fence:
 
     def __init__(self, random_octets: Callable[[int], bytes], *payloads: str) -> None:
         nonce = random_octets(_NONCE_OCTETS).hex()
-        while any(nonce in payload for payload in payloads):
+        texts = [*payloads, *(clean(payload).text for payload in payloads)]
+        while any(nonce in text for text in texts):
             nonce = random_octets(_NONCE_OCTETS).hex()
         self.nonce = nonce
 

@@ -209,10 +209,11 @@ def codec_of(charset: str) -> str | None:
     return _TABLE.get(_plain_name(charset))
 
 
-def decode(octets: bytes, charset: str) -> Decoded:
+def decode(octets: bytes, charset: str, *, guesses: bool = True) -> Decoded:
     """Return the text of the octets under a charset's name, guessing where the label is wrong or unknown.
 
-    Never raises; never gives a surrogate. A guess (UTF-8 if the octets are that, else windows-1252) is flagged.
+    Never raises; never gives a surrogate. A guess (UTF-8 if the octets are that, else windows-1252) is flagged. Without
+    `guesses` what does not fit a known charset becomes U+FFFD, as RFC 8621 §4.1.2.2 wants it in header fields.
     """
     codec = codec_of(charset)
     if codec is None:
@@ -222,7 +223,7 @@ def decode(octets: bytes, charset: str) -> Decoded:
     try:
         text = octets.decode(codec)
     except UnicodeError:
-        return _decode_damaged(octets, codec)
+        return _decode_damaged(octets, codec, guesses=guesses)
     if codec != "utf_8" and not text.isascii():
         text = _SURROGATE.sub("\ufffd", text)
     if text.startswith("\ufeff") and codec.startswith("utf_"):
@@ -230,12 +231,12 @@ def decode(octets: bytes, charset: str) -> Decoded:
     return Decoded(text, is_encoding_problem=False)
 
 
-def _decode_damaged(octets: bytes, codec: str) -> Decoded:
+def _decode_damaged(octets: bytes, codec: str, *, guesses: bool) -> Decoded:
     if codec == "cp1252":
         return Decoded(_windows_1252(octets), is_encoding_problem=False)
-    if codec == "ascii":
+    if codec == "ascii" and guesses:
         return Decoded(_best_guess(octets), is_encoding_problem=True)
-    if codec == "utf_8" and octets.decode("utf-8", "ignore").isascii():
+    if codec == "utf_8" and guesses and octets.decode("utf-8", "ignore").isascii():
         # Not one well-formed sequence: the octets are of another charset, not UTF-8 with some damage.
         return Decoded(_windows_1252(octets), is_encoding_problem=True)
     text = octets.decode(codec, "replace")

@@ -86,16 +86,16 @@ def read_header_block(
 
 
 def _after_odd_first_lines(octets: bytes, start: int, end: int, budget: Budget) -> int:
-    """An mbox separator and a continuation of nothing are no fields; what follows them is."""
+    """An mbox separator and a continuation of nothing are no fields; the fields that follow them are."""
     position = start
     if start == 0 and (line := _MBOX_LINE.match(octets, position, end)):
         budget.report(DefectCode.MBOX_FROM_LINE, "at octet 0")
-        position = line.end()
+        start = position = line.end()
     while line := _CONTINUATION.match(octets, position, end):
-        budget.report(DefectCode.LEADING_CONTINUATION, f"at octet {position}")
         position = line.end()
-        if len(budget.defects) > MAX_HEADER_FIELDS:
-            break
+    if position == start or _FIELD.match(octets, position, end) is None:
+        return start
+    budget.report(DefectCode.LEADING_CONTINUATION, f"at octet {start}")
     return position
 
 

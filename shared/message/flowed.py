@@ -7,7 +7,7 @@ def unflow(text: str, *, delete_space: bool) -> str:
     `delete_space`: DelSp=yes, the blank before a soft break was added by the sender's program.
     """
     lines = text.split("\n")
-    is_ended = lines[-1] == ""
+    is_ended = len(lines) > 1 and lines[-1] == ""
     if is_ended:
         lines.pop()
     paragraphs: list[str] = []

@@ -112,7 +112,8 @@ def raw(field: HeaderField) -> str:
 
 def unfolded(field: HeaderField) -> str:
     """Return the raw value in one line: line breaks go, the white space after them stays (RFC 5322 §2.2.3)."""
-    return _FOLDING.sub("", raw(field))
+    text = raw(field)
+    return _FOLDING.sub("", text) if "\n" in text else text
 
 
 def text(field: HeaderField) -> str:
@@ -153,6 +154,6 @@ def read_header(fields: Sequence[HeaderField], name: str, form: HeaderForm, *, a
     if all_instances:
         return [reader(field) for field in fields if field.name.lower() == wanted]
     for field in reversed(fields):
-        if field.name.lower() == wanted:
+        if len(field.name) == len(wanted) and field.name.lower() == wanted:
             return reader(field)
     return None

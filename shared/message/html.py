@@ -48,7 +48,17 @@ class _Node(Protocol):
     next: "_Node | None"
 
 
-def html_to_text(html: str) -> ReadableText:
+class ElementWatch(Protocol):
+    """Told of each element of the body, with the number of lines before it and after it."""
+
+    def enters(self, tag: str, attributes: Mapping[str, str | None], line_count: int) -> None:
+        """An element begins; if it begins a line, that is the line with the number `line_count`, from 0."""
+
+    def leaves(self, line_count: int) -> None:
+        """The innermost element ends."""
+
+
+def html_to_text(html: str, watch: ElementWatch | None = None) -> ReadableText:
     """Return what a person sees of the HTML, and the hidden texts with the trick that hides each.
 
     Links show their real target where the text is not that; lists have marks, table rows stand on a line, quotes have
@@ -59,7 +69,7 @@ def html_to_text(html: str) -> ReadableText:
     sheet = StyleSheet(markup.style_sheets)
     if markup.is_too_complex:
         return _bare(markup.bare_text, reasons)
-    walk = _Walk(sheet)
+    walk = _Walk(sheet, watch)
     tree = LexborHTMLParser(markup.html)
     if tree.root is not None:
         walk.over(cast("_Node", tree.root))
@@ -89,8 +99,9 @@ class _Open:
 class _Walk:
     """Once through the tree, text going to the writer or to the hidden ones."""
 
-    def __init__(self, sheet: StyleSheet) -> None:
+    def __init__(self, sheet: StyleSheet, watch: ElementWatch | None) -> None:
         self.sheet = sheet
+        self.watch = watch
         self.writer = TextWriter()
         self.hidden: list[HiddenText] = []
         self.open: list[_Open] = []
@@ -145,6 +156,8 @@ class _Walk:
         if look.hidden_by is None:
             self._begin(tag, attributes)
         target = _target(attributes.get("href") or "") if tag == "a" and look.trick() is None else ""
+        if self.watch is not None:
+            self.watch.enters(tag, attributes, self.writer.line_count())
         self.open.append(_Open(key, look, target, self.writer.mark(), is_pre))
         self.keys.append(key)
         if tag == "img":
@@ -191,9 +204,13 @@ class _Walk:
     def _leave(self) -> None:
         ended = self.open.pop()
         self.keys.pop()
+        if ended.look.hidden_by is None:
+            self._end(ended)
+        if self.watch is not None:
+            self.watch.leaves(self.writer.line_count())
+
+    def _end(self, ended: _Open) -> None:
         tag = ended.key.tag
-        if ended.look.hidden_by is not None:
-            return
         if ended.target:
             self.writer.link(ended.target, ended.label_start)
         match tag:

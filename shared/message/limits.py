@@ -24,5 +24,8 @@ MAX_BOUNDARY_OCTETS: Final = 1_000
 # RFC 2231 continuations of one parameter: 100 pieces of 60 characters hold any file name a file system can.
 MAX_PARAMETER_SECTIONS: Final = 100
 
+# A Content-Type or Content-Disposition with a long file name in RFC 2231 sections takes a few kilobytes.
+MAX_PARAMETERISED_CHARACTERS: Final = 32 * 1024
+
 # RFC 8621 §4.1.4: a preview is at most 256 characters.
 MAX_PREVIEW_CHARACTERS: Final = 256

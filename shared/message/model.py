@@ -23,7 +23,7 @@ class _DecodedOnce:
 _KEPT_CONTENT: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """RFC 8621 §4.1.4 EmailBodyPart over its slice of the message's octets.
 
@@ -100,7 +100,7 @@ class Part:
         return read_header(self.fields, name, form, all_instances=all_instances)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Message:
     """A whole message: its octets, its header fields in order, its tree of parts, and what was wrong with it."""
 

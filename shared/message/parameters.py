@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from shared.message.charset import codec_of, decode
-from shared.message.limits import MAX_PARAMETER_SECTIONS
+from shared.message.limits import MAX_PARAMETER_SECTIONS, MAX_PARAMETERISED_CHARACTERS
 from shared.message.syntax import Token, TokenKind, tokens
 from shared.message.words import decode_words, nfc
 
@@ -28,6 +28,7 @@ def parse_parameterised(text: str) -> Parameterised:
 
     Of two parameters with one name the first counts, and the extended form of RFC 2231 before the plain one.
     """
+    text = text[:MAX_PARAMETERISED_CHARACTERS]
     if "(" not in text and '"' not in text and "*" not in text and "\n" not in text and text.count(";") <= 1:
         quick = _single_parameter(text)
         if quick is not None:
@@ -104,7 +105,7 @@ def _joined(numbered: dict[int, tuple[str, bool]]) -> str:
         if is_extended and number == 0 and spelled.count("'") >= 2:  # noqa: PLR2004 - charset'language'value
             charset, _, spelled = spelled.split("'", 2)
         octets.append(unquote_to_bytes(spelled) if is_extended else spelled.encode("utf-8", "replace"))
-    return decode(b"".join(octets), charset if codec_of(charset) else "utf-8").text
+    return decode(b"".join(octets), charset if codec_of(charset) else "utf-8", guesses=False).text
 
 
 def decoded_name(text: str) -> str:

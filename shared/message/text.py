@@ -54,8 +54,9 @@ def readable_text(message: Message) -> ReadableText:
 
 
 def _richer(plain: ReadableText, lists: BodyLists) -> ReadableText:
-    words = {word.lower() for word in _WORD.findall(plain.text[:_PREVIEW_SOURCE_CHARACTERS])}
-    if len(words) <= _STUB_MAX_WORDS:
+    spoken = _WORD.findall(plain.text[:_PREVIEW_SOURCE_CHARACTERS])
+    if len(spoken) <= _STUB_MAX_WORDS:
+        words = {word.lower() for word in spoken}
         html = _text_of(lists.html_body, "The plain text is a stub; the HTML says more.")
         html_words = {word.lower() for word in _WORD.findall(html.text)}
         if html_words and len(html_words - words) > _STUB_MISSING_SHARE * len(html_words):

@@ -8,6 +8,7 @@ import colorsys
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from shared.message.css import Declaration
@@ -303,6 +304,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[[list[str], float], Colour]]] = {
 }
 
 
+@lru_cache(maxsize=256)  # a message has a handful of pairs; hostile ones push each other out
 def _contrast(colour: Colour, background: Colour) -> float:
     lighter, darker = sorted((_luminance(_over(colour, background)), _luminance(background)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)

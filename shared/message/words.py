@@ -85,10 +85,10 @@ def _decode_run(run: list[re.Match[str]]) -> str:
     charset = _charset(run[0])
     for word in run:
         if _charset(word).lower() != charset.lower():
-            texts.append(decode(b"".join(octets), charset).text)
+            texts.append(decode(b"".join(octets), charset, guesses=False).text)
             octets, charset = [], _charset(word)
         octets.append(_word_octets(word))
-    texts.append(decode(b"".join(octets), charset).text)
+    texts.append(decode(b"".join(octets), charset, guesses=False).text)
     return "".join(texts).translate(_CONTROLS)
 
 

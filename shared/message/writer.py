@@ -31,11 +31,17 @@ class TextWriter:
         self._wants_blank = False
         self._ends_with_space = True
         self._wants_cell = False
+        self._keeps_indent = False
+        self._last_depth = 0
 
     def text(self) -> str:
         """Return what was written, without blank lines at its ends."""
         self.end_line()
         return "\n".join(self._lines).strip("\n")
+
+    def line_count(self) -> int:
+        """Return how many lines are ended."""
+        return len(self._lines)
 
     def mark(self) -> int:
         """Return a place in the line, for `link`."""
@@ -45,9 +51,11 @@ class TextWriter:
         """Add text; in `pre` its lines and blanks stay."""
         if is_pre:
             first, *others = text.split("\n")
+            self._keeps_indent = self._keeps_indent or not self._line
             self._add(first)
             for line in others:
                 self.line_break()
+                self._keeps_indent = True
                 self._add(line)
             return
         text = _SPACES.sub(" ", text)
@@ -81,15 +89,18 @@ class TextWriter:
 
     def end_line(self) -> None:
         """End the line unless it is empty."""
-        text = "".join(self._line).strip()
+        text = "".join(self._line)
+        text = text.rstrip() if self._keeps_indent else text.strip()
         self._line = []
+        self._keeps_indent = False
         self._ends_with_space = True
         self._wants_cell = False
         if not text:
             return
         if self._wants_blank and self._lines and self._lines[-1].strip("> "):
-            self._lines.append(("> " * self._drawn_quotes()).rstrip())
+            self._lines.append(("> " * min(self._drawn_quotes(), self._last_depth)).rstrip())
         self._wants_blank = False
+        self._last_depth = self._drawn_quotes()
         self._lines.append(self._prefix() + text)
         self._mark = ""
 

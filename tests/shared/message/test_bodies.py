@@ -1,0 +1,497 @@
+"""RFC 8621 §4.1.4: structure, body lists, values, sizes; what senders break on the way."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from shared.message import (
+    DEFAULT_BODY_PROPERTIES,
+    DEFAULT_EMAIL_PROPERTIES,
+    BadHeaderProperty,
+    DefectCode,
+    Message,
+    Part,
+    UnknownProperty,
+    body_lists,
+    body_value,
+    check_properties,
+    email_json,
+    has_attachment,
+    parse,
+    preview,
+)
+
+
+def entity(content_type: str, body: bytes | str = "", *fields: str) -> bytes:
+    lines = [f"Content-Type: {content_type}"] if content_type else []
+    octets = body.encode() if isinstance(body, str) else body
+    return "\r\n".join([*lines, *fields, "", ""]).encode() + octets
+
+
+def multipart(kind: str, *children: bytes, boundary: str = "b") -> bytes:
+    inside = b"".join(f"--{boundary}\r\n".encode() + child + b"\r\n" for child in children)
+    return entity(f'multipart/{kind}; boundary="{boundary}"', inside + f"--{boundary}--\r\n".encode())
+
+
+def value_of(octets: bytes, limit: int = 0) -> Any:
+    return body_value(parse(octets).root, limit)
+
+
+def codes(message: Message) -> set[DefectCode]:
+    return {defect.code for defect in message.defects}
+
+
+def contents(parts: tuple[Part, ...]) -> str:
+    return "".join(part.content().decode() for part in parts)
+
+
+# The lists
+
+
+def test_the_example_of_rfc_8621_gives_the_lists_that_the_rfc_gives() -> None:
+    """RFC 8621 §4.1.4: parts A to K."""
+    text, html = "text/plain", "text/html"
+    related = multipart("related", entity(html, "E"), entity("image/jpeg", "F"), boundary="r2")
+    alternative = multipart(
+        "alternative",
+        multipart(
+            "mixed",
+            *(
+                entity(text, "B", "Content-Disposition: inline"),
+                entity("image/jpeg", "C", "Content-Disposition: inline"),
+                entity(text, "D", "Content-Disposition: inline"),
+            ),
+            boundary="m2",
+        ),
+        related,
+        boundary="a1",
+    )
+    message = parse(
+        multipart(
+            "mixed",
+            entity(text, "A", "Content-Disposition: inline"),
+            multipart(
+                "mixed",
+                alternative,
+                entity("image/jpeg", "G", "Content-Disposition: attachment"),
+                entity("application/x-excel", "H"),
+                entity("message/rfc822", "J"),
+                boundary="m1",
+            ),
+            entity(text, "K", "Content-Disposition: inline"),
+        )
+    )  # fmt: skip
+    lists = body_lists(message)
+    assert ("ABCDK", "AEK", "CFGHJ") == tuple(map(contents, (lists.text_body, lists.html_body, lists.attachments)))
+
+
+@pytest.mark.parametrize(
+    ("octets", "text", "html", "attached"),
+    [
+        (entity("text/plain", "A"), "A", "A", ""),
+        (entity("text/html", "A"), "A", "A", ""),
+        (entity("application/pdf", "A"), "", "", "A"),
+        (entity("image/png", "A"), "A", "A", ""),
+        (entity("text/plain", "A", "Content-Disposition: attachment"), "", "", "A"),
+        (entity("text/plain; name=a.txt", "A"), "A", "A", ""),
+        (multipart("mixed", entity("text/plain", "A"), entity("text/plain; name=b", "B")), "A", "A", "B"),
+        (multipart("alternative", entity("text/plain", "A"), entity("text/html", "B")), "A", "B", ""),
+        (multipart("alternative", entity("text/html", "B")), "B", "B", ""),
+        (multipart("alternative", entity("text/plain", "A"), entity("text/calendar", "C")), "A", "A", "C"),
+        (multipart("related", entity("text/html", "A"), entity("text/plain", "B")), "A", "A", "B"),
+        (multipart("digest", entity("", "Subject: x\r\n\r\nA")), "", "", "Subject: x\r\n\r\nA"),
+    ],
+)
+def test_each_part_is_body_or_attachment(octets: bytes, text: str, html: str, attached: str) -> None:
+    lists = body_lists(parse(octets))
+    assert (text, html, attached) == tuple(map(contents, (lists.text_body, lists.html_body, lists.attachments)))
+
+
+def test_an_alternative_that_has_its_html_already_loses_no_plain_text() -> None:
+    inner = multipart("alternative", entity("text/plain", "P"), entity("text/html", "Q"), boundary="i")
+    outer = multipart("alternative", multipart("mixed", entity("text/html", "H"), inner, boundary="m"))
+    lists = body_lists(parse(outer))
+    assert "P" in contents((*lists.text_body, *lists.html_body, *lists.attachments))
+
+
+@pytest.mark.parametrize(
+    ("disposition", "expected"), [("inline", False), ("attachment", True), ("INLINE; filename=a", False)]
+)
+def test_only_attachments_that_are_not_inline_count(disposition: str, expected: bool) -> None:
+    octets = multipart(
+        "mixed", entity("text/plain", "A"), entity("application/pdf", "B", f"Content-Disposition: {disposition}")
+    )
+    assert has_attachment(parse(octets)) is expected
+
+
+# Part properties
+
+
+@pytest.mark.parametrize(
+    ("spelled", "part_type", "charset"),
+    [
+        ("Text/HTML; charset=UTF-8", "text/html", "UTF-8"),
+        ("text/plain", "text/plain", "us-ascii"),
+        ("", "text/plain", "us-ascii"),
+        ("application/pdf", "application/pdf", None),
+        ("application/pdf; charset=x", "application/pdf", "x"),
+        ("text", "text/plain", "us-ascii"),
+        ("text/html charset=utf-8", "text/html", "utf-8"),
+        ("text/html;charset='utf-8'", "text/html", "'utf-8'"),
+        ('text/html; charset="utf-8"; charset=x', "text/html", "utf-8"),
+        ("text/html (comment); charset=utf-8 (yes)", "text/html", "utf-8"),
+        ("text/html; charset = utf-8 ;", "text/html", "utf-8"),
+        ("/; a", "text/plain", "us-ascii"),
+    ],
+)
+def test_types_and_charsets(spelled: str, part_type: str, charset: str | None) -> None:
+    root = parse(entity(spelled, "x")).root
+    assert (part_type, charset) == (root.type, root.charset)
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        (["Content-Disposition: attachment; filename=a.pdf"], "a.pdf"),
+        (["Content-Disposition: attachment; filename*=utf-8''%E2%82%AC.pdf"], "€.pdf"),
+        (["Content-Disposition: attachment; filename*0=lon; filename*1=g.pdf"], "long.pdf"),
+        (["Content-Disposition: attachment; filename*0*=utf-8''%C3; filename*1*=%A9; filename*2=.pdf"], "é.pdf"),
+        (["Content-Disposition: attachment; filename*1=g.pdf; filename*0=lon"], "long.pdf"),
+        (["Content-Disposition: attachment; filename=plain.pdf; filename*=utf-8''rich.pdf"], "rich.pdf"),
+        (["Content-Disposition: attachment; filename=two words.pdf"], "two words.pdf"),
+        ([r'Content-Disposition: attachment; filename="a\"b;c.pdf"'], 'a"b;c.pdf'),
+        (["Content-Disposition: attachment; filename*=x-nobody''%E9"], "\ufffd"),
+        (["Content-Disposition: attachment"], "type.pdf"),
+        (['Content-Disposition: attachment; filename=""'], "type.pdf"),
+        ([], "type.pdf"),
+    ],
+)
+def test_names_come_from_the_filename_and_else_from_the_type(fields: list[str], name: str) -> None:
+    assert name == parse(entity("application/pdf; name=type.pdf", "x", *fields)).root.name
+
+
+def test_cid_language_location_and_disposition() -> None:
+    root = parse(
+        entity(
+            "image/png",
+            "x",
+            "Content-ID: <a@b> (c)",
+            "Content-Language: en, de (German),",
+            "Content-Location: http://a.test/\r\n x.png",
+            "Content-Disposition: INLINE",
+        )
+    ).root
+    assert ("a@b", ("en", "de"), "http://a.test/x.png", "inline") == (
+        root.cid,
+        root.language,
+        root.location,
+        root.disposition,
+    )
+
+
+def test_size_counts_octets_after_transfer_decoding_with_crlf() -> None:
+    root = parse(
+        entity("text/plain; charset=utf-8", base64.b64encode("é\r\n".encode()), "Content-Transfer-Encoding: base64")
+    ).root
+    assert (4, "é\n") == (root.size, body_value(root).value)
+
+
+def test_the_same_content_has_the_same_blob_and_other_content_another() -> None:
+    first = parse(entity("text/plain", "abc")).root.blob_id
+    again = parse(entity("image/png", "YWJj", "Content-Transfer-Encoding: base64")).root.blob_id
+    other = parse(entity("text/plain", "abd")).root.blob_id
+    assert (first == again, first == other) == (True, False)
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [
+        ("iso-2022-jp", "日本語"),
+        ("euc-kr", "한국어"),
+        ("ks_c_5601-1987", "한국어 똠"),
+        ("gb18030", "中文€"),
+        ("gb2312", "中文镕"),
+        ("big5", "中文"),
+        ("shift_jis", "日本①"),
+        ("windows-1251", "Привет"),
+        ("windows-1252", "“€”"),
+        ("iso-8859-1", "“€”"),
+        ("ISO_8859-1:1987", "café"),
+        ("koi8-r", "Привет"),
+        ("utf-7", "日本 +"),
+        ("utf-16", "日本"),
+        ("utf-16be", "ab日本"),
+        ("utf-32", "日本"),
+        ("utf-8", "日本🧾"),
+        ('"UTF-8"', "日本"),
+        ("cp1252", "é"),
+        ("iso-8859-15", "€"),
+    ],
+)
+def test_charsets_in_real_use_decode_without_a_problem(charset: str, text: str) -> None:
+    codec = {
+        "ks_c_5601-1987": "cp949",
+        "gb2312": "gbk",
+        "shift_jis": "cp932",
+        "iso-8859-1": "cp1252",
+        '"UTF-8"': "utf-8",
+    }.get(charset, charset)
+    value = value_of(entity(f"text/plain; charset={charset}", text.encode(codec)))
+    assert (text, False) == (value.value, value.is_encoding_problem)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "octets", "text"),
+    [
+        ("text/plain; charset=x-nobody-knows", "é".encode(), "é"),
+        ("text/plain; charset=x-nobody-knows", b"\xe9", "é"),
+        ("text/plain", "é".encode(), "é"),
+        ("text/plain; charset=utf-8", b"ok \xff \xc3\xa9", "ok \ufffd é"),
+        ("text/plain; charset=punycode", b"abc", "abc"),
+        ("text/plain; charset=rot13", b"abc", "abc"),
+        ("text/plain; charset=euc-kr", b"a\xff", "a\ufffd"),
+        ("text/html", b"<meta charset=koi8-r>\xf0", "<meta charset=koi8-r>П"),
+    ],
+)
+def test_what_does_not_fit_its_label_is_flagged_and_still_shown(content_type: str, octets: bytes, text: str) -> None:
+    value = value_of(entity(content_type, octets))
+    assert (text, True) == (value.value, value.is_encoding_problem)
+
+
+def test_line_ends_are_lf_only_and_nul_is_gone() -> None:
+    assert value_of(entity("text/plain", b"a\r\nb\rc\nd\0e")).value == "a\nb\nc\nde"
+
+
+@pytest.mark.parametrize(
+    ("octets", "text"),
+    [
+        (b"=C3=A9=\r\n!", "é!"),
+        (b"a=  \r\nb", "ab"),
+        (b"trailing \t\r\nb", "trailing\nb"),
+        (b"=zz =3", "=zz =3"),
+        (b"=3d=\rx\r\ny", "==\nx\ny"),
+        (b"soft at the end=", "soft at the end"),
+    ],
+)
+def test_quoted_printable_with_garbage(octets: bytes, text: str) -> None:
+    field = "Content-Transfer-Encoding: Quoted-Printable"
+    assert text == value_of(entity("text/plain; charset=utf-8", octets, field)).value
+
+
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"aGVsbG8=",
+        b"aGVsbG8",
+        b"aG V\r\nsb\tG8=\r\n\r\n",
+        b"a*G!V(s)b-G_8=",
+        b"aGVs=bG8=",
+        b"aGVsbG8=\r\n--\r\n=",
+        b"aGU=bGxv",
+    ],
+)
+def test_base64_with_garbage(octets: bytes) -> None:
+    assert value_of(entity("text/plain", octets, "Content-Transfer-Encoding: BASE64 (c)")).value == "hello"
+
+
+def test_limits_of_one_to_six_octets_never_cut_a_character() -> None:
+    octets = entity("text/plain; charset=utf-8", "aé🧾")  # 1 + 2 + 4
+    cut = [(value_of(octets, limit).value, value_of(octets, limit).is_truncated) for limit in range(8)]
+    whole = "aé🧾"
+    assert cut == [(whole, False), ("a", True), ("a", True), *[("aé", True)] * 4, (whole, False)]
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        (4, "abc "),
+        (5, "abc "),
+        (20, "abc "),
+        (22, "abc "),
+        (23, 'abc <a href="x>y" id=1>'),
+        (25, 'abc <a href="x>y" id=1>de'),
+        (26, 'abc <a href="x>y" id=1>def'),
+        (40, 'abc <a href="x>y" id=1>def'),
+    ],
+)
+def test_html_is_not_cut_inside_a_tag_or_comment(limit: int, value: str) -> None:
+    octets = entity("text/html", 'abc <a href="x>y" id=1>def<!-- > it\'s -->gh')
+    assert value == value_of(octets, limit).value
+
+
+# Structure
+
+
+def leaves(message: Message) -> list[tuple[str | None, bytes]]:
+    return [(part.part_id, part.content()) for part in message.root.walk() if not part.is_multipart]
+
+
+def test_leaves_are_numbered_depth_first_and_multiparts_have_neither_id_nor_blob() -> None:
+    inner = multipart("alternative", entity("text/plain", "A"), entity("text/html", "B"), boundary="i")
+    message = parse(multipart("mixed", inner, entity("text/plain", "C")))
+    assert [("1", b"A"), ("2", b"B"), ("3", b"C")] == leaves(message)
+    assert (None, None) == (message.root.part_id, message.root.blob_id)
+    structure: Any = email_json(message, properties=["bodyStructure"], body_properties=["partId", "type"])
+    assert structure["bodyStructure"] == {
+        "partId": None,
+        "type": "multipart/mixed",
+        "subParts": [
+            {
+                "partId": None,
+                "type": "multipart/alternative",
+                "subParts": [{"partId": "1", "type": "text/plain"}, {"partId": "2", "type": "text/html"}],
+            },
+            {"partId": "3", "type": "text/plain"},
+        ],
+    }
+
+
+def test_an_attached_message_is_a_leaf_with_its_exact_octets() -> None:
+    inner = multipart("mixed", entity("text/plain", "deep"), boundary="x")
+    message = parse(multipart("mixed", entity("text/plain", "A"), entity("message/rfc822", inner)))
+    assert [("1", b"A"), ("2", inner)] == leaves(message)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"preamble\r\n--b\r\n\r\nA\r\n--b--\r\nepilogue", [b"A"]),
+        (b"--b\n\nA\n--b\n\nB\n--b--\n", [b"A", b"B"]),
+        (b"--b\r\n\r\nA\r\n--b", [b"A", b""]),
+        (b"--b\r\n\r\nA", [b"A"]),
+        (b"--b \t\r\n\r\nA\r\n--b-- \r\n", [b"A"]),
+        (b"--b\r\n\r\nA\r\n--bc\r\n--b--\r\n", [b"A\r\n--bc"]),
+        (b"--b\r\n\r\nA\r\n --b\r\n--b--\r\n", [b"A\r\n --b"]),
+        (b"--b\r\n\r\nA --b\r\n--b--\r\n", [b"A --b"]),
+        (b"--b\r\nX: 1\r\n--b--\r\n", [b""]),
+        (b"--b\r\n--b\r\n\r\nB\r\n--b--\r\n", [b"", b"B"]),
+        (b"--b\r\n\r\n\r\n--b--\r\n", [b""]),
+        (b"--b\r\n\r\nA\r\n\r\n--b--\r\n", [b"A\r\n"]),
+        (b"--b\r\nA without a header\r\n--b--\r\n", [b"A without a header"]),
+    ],
+)
+def test_boundaries_are_whole_lines(body: bytes, expected: list[bytes]) -> None:
+    assert expected == [content for _, content in leaves(parse(entity("multipart/mixed; boundary=b", body)))]
+
+
+def test_an_outer_boundary_ends_inner_multiparts_that_never_ended() -> None:
+    body = b"--b\r\nContent-Type: multipart/mixed; boundary=i\r\n\r\n--i\r\n\r\nA\r\n--b\r\n\r\nB\r\n--b--\r\n"
+    message = parse(entity("multipart/mixed; boundary=b", body))
+    assert [b"A", b"B"] == [content for _, content in leaves(message)]
+    assert DefectCode.MISSING_CLOSING_BOUNDARY in codes(message)
+
+
+def test_a_boundary_that_begins_like_another_is_another() -> None:
+    inner = multipart("mixed", entity("", "A"), boundary="b2")
+    assert [("1", b"A"), ("2", b"B")] == leaves(parse(multipart("mixed", inner, entity("", "B"))))
+
+
+def test_a_boundary_with_a_colon_does_not_look_like_a_field() -> None:
+    message = parse(entity('multipart/mixed; boundary="a:b"', b"--a:b\r\nX: 1\r\n--a:b\r\n\r\nB\r\n--a:b--\r\n"))
+    assert [b"", b"B"] == [content for _, content in leaves(message)]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "code"),
+    [
+        ("multipart/mixed", DefectCode.MISSING_BOUNDARY),
+        ('multipart/mixed; boundary=""', DefectCode.MISSING_BOUNDARY),
+        ("multipart/mixed; boundary=nowhere", DefectCode.MULTIPART_WITHOUT_PARTS),
+    ],
+)
+def test_a_multipart_without_parts_is_shown_as_text(content_type: str, code: DefectCode) -> None:
+    message = parse(entity(content_type, "hidden?"))
+    assert ("text/plain", b"hidden?") == (message.root.type, message.root.content())
+    assert code in codes(message)
+    assert preview(message) == "hidden?"
+
+
+def test_two_multiparts_with_one_boundary_lose_nothing() -> None:
+    inner = multipart("mixed", entity("", "A"), boundary="b")
+    message = parse(multipart("mixed", inner, entity("", "B")))
+    assert DefectCode.CLASHING_BOUNDARY in codes(message)
+    assert b"A" in b"".join(content for _, content in leaves(message))
+
+
+def test_two_thousand_nested_multiparts_end_at_a_hundred() -> None:
+    octets = b"".join(entity(f"multipart/mixed; boundary=b{i}", f"--b{i}\r\n") for i in range(2_000)) + b"\r\ndeep"
+    message = parse(octets)
+    depth, part = 0, message.root
+    while part.subparts:
+        depth, part = depth + 1, part.subparts[0]
+    assert (100, True) == (depth, part.content().endswith(b"deep"))
+    assert DefectCode.TOO_DEEP in codes(message)
+    assert email_json(message, properties=["bodyStructure", "textBody", "preview"])
+
+
+def test_of_twenty_thousand_parts_a_thousand_are_made_and_the_last_holds_the_rest() -> None:
+    message = parse(entity("multipart/mixed; boundary=b", b"--b\r\n\r\nx\r\n" * 20_000 + b"--b--\r\n"))
+    parts = list(message.root.walk())
+    assert (1_000, True) == (len(parts), parts[-1].content().endswith(b"--b--\r\n"))
+    assert DefectCode.TOO_MANY_PARTS in codes(message)
+
+
+# The Email
+
+
+def test_body_values_are_those_that_the_flags_ask_for() -> None:
+    message = parse(
+        multipart(
+            "mixed",
+            multipart("alternative", entity("text/plain", "A"), entity("text/html", "B"), boundary="i"),
+            entity("text/csv", "C", "Content-Disposition: attachment"),
+            entity("image/png", "D"),
+        )
+    )
+
+    def fetched(**flags: bool) -> list[str]:
+        values: Any = email_json(message, properties=["bodyValues"], **flags)["bodyValues"]  # type: ignore[arg-type]  # flags only
+        return sorted(value["value"] for value in values.values())
+
+    assert fetched() == []
+    assert fetched(fetch_text=True) == ["A"]
+    assert fetched(fetch_html=True) == ["B"]
+    assert fetched(fetch_all=True) == ["A", "B", "C"]
+
+
+def test_the_default_properties_are_those_of_rfc_8621() -> None:
+    assert (24, 10) == (len(DEFAULT_EMAIL_PROPERTIES), len(DEFAULT_BODY_PROPERTIES))
+    check_properties(DEFAULT_EMAIL_PROPERTIES, DEFAULT_BODY_PROPERTIES)
+
+
+def test_header_fields_are_body_properties_too_and_no_property_gives_empty_objects() -> None:
+    message = parse(entity("text/plain", "A", "X-A: =?utf-8?Q?b?="))
+    spelled = "header:x-a:asText"
+    assert email_json(message, properties=["textBody"], body_properties=[spelled]) == {"textBody": [{spelled: "b"}]}
+    assert email_json(message, properties=["textBody"], body_properties=[]) == {"textBody": [{}]}
+
+
+@pytest.mark.parametrize(
+    ("properties", "body_properties", "error"),
+    [
+        (["nothing"], [], UnknownProperty),
+        ([], ["nothing"], UnknownProperty),
+        (["subParts"], [], UnknownProperty),
+        (["header:From:asDate"], [], BadHeaderProperty),
+        ([], ["header:"], BadHeaderProperty),
+    ],
+)
+def test_unknown_properties_are_refused(
+    properties: list[str], body_properties: list[str], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        check_properties(properties, body_properties)
+
+
+def test_the_preview_says_something() -> None:
+    html = (
+        '<div style="display:none">&zwnj;&nbsp;&zwnj;</div><a href="https://a.test">View in browser</a>'
+        "<p>The   van\ncomes at <b>nine</b>.</p>"
+    )
+    assert preview(parse(entity("text/html", html))) == "The van comes at nine."
+    assert preview(parse(entity("application/pdf", "x"))) == ""
+    assert len(preview(parse(entity("text/plain", "word " * 1_000)))) <= 256
