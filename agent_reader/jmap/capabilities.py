@@ -33,3 +33,6 @@ class Limits:
     max_referenced_octets: int = 64 * 1024 * 1024
     # An answer is made in memory; past this it is asked for in parts.
     max_answer_octets: int = 64 * 1024 * 1024
+
+
+DEFAULT_LIMITS: Final = Limits()

@@ -13,11 +13,12 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from structlog.typing import FilteringBoundLogger
 
 from agent_reader.access import Access, Agent
 from agent_reader.errors import AccessUnavailable
 from agent_reader.jmap import problems
-from agent_reader.jmap.capabilities import Limits
+from agent_reader.jmap.capabilities import DEFAULT_LIMITS, Limits
 from agent_reader.jmap.dispatch import Dispatch, Snapshots
 from agent_reader.jmap.door import ClosingRefusal, HostGate, read_body, refusal
 from agent_reader.jmap.faults import Faults
@@ -52,37 +53,25 @@ ROUTES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where agents find this server.
-
-    `public_url` is the address that they use, without a path, where it is another than the one that they connect to;
-    `hosts` are further values that the Host field may have, besides the loopback names and that of `public_url`.
-    """
-
-    public_url: str | None = None
-    hosts: tuple[str, ...] = ()
-
-    def known_hosts(self) -> tuple[str, ...]:
-        """Return every value of the Host field that is ours, the loopback names left out."""
-        return self.hosts if self.public_url is None else (*self.hosts, urlsplit(self.public_url).netloc)
-
-
 def make_app(
     store: Snapshots,
     access: Access,
     accounts: Sequence[ServedAccount],
-    faults: Faults,
     *,
-    address: Address | None = None,
+    log: FilteringBoundLogger,
+    randomness: Callable[[int], bytes],
+    public_url: str | None = None,
     methods: Mapping[str, Method] = METHODS,
-    limits: Limits | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> FastAPI:
-    """Return the ASGI app of the JMAP server; it serves these accounts to every agent with a token."""
-    limits, address = limits or Limits(), address or Address()
+    """Return the ASGI app of the JMAP server; it serves these accounts to every agent with a token.
+
+    `public_url` is the address that agents use, without a path, where it is another than the one that they connect
+    to; its host is then allowed besides the loopback names. `randomness` names faults.
+    """
+    faults = Faults(log, randomness)
     dispatch = Dispatch(store, frozenset(account.id for account in accounts), methods, limits, faults)
-    sessions = SessionMaker(accounts, tuple(SORT_OPTIONS), limits)
-    endpoints = _Endpoints(access, dispatch, sessions, address.public_url)
+    endpoints = _Endpoints(access, dispatch, SessionMaker(accounts, tuple(SORT_OPTIONS), limits), public_url)
     app = FastAPI(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         docs_url=None,
@@ -94,7 +83,7 @@ def make_app(
     for route in ROUTES:
         door = _Door(access, faults, getattr(endpoints, route.endpoint), route.path)
         app.add_route(route.path, door.answer, methods=[route.http_method])
-    app.add_middleware(HostGate, hosts=address.known_hosts())
+    app.add_middleware(HostGate, hosts=() if public_url is None else (urlsplit(public_url).netloc,))
     return app
 
 

@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,8 @@ from structlog.testing import CapturingLogger
 
 from agent_reader.access import Access
 from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState
-from agent_reader.jmap.capabilities import CORE, MAIL, Limits
-from agent_reader.jmap.faults import Faults
-from agent_reader.jmap.http import Address, make_app
+from agent_reader.jmap.capabilities import CORE, DEFAULT_LIMITS, MAIL, Limits
+from agent_reader.jmap.http import make_app
 from agent_reader.jmap.methods import METHODS, Method
 from agent_reader.jmap.session import ServedAccount
 from agent_reader.store.store import Store
@@ -114,8 +113,7 @@ class House:
     clock: Clock
     token: str
     log: CapturingLogger
-    faults: Faults
-    limits: Limits = field(default_factory=Limits)
+    structured: Any
 
     def client(self, token: str | None = None, **headers: str) -> httpx.AsyncClient:
         """A client that speaks to the app without a network."""
@@ -150,9 +148,9 @@ def house(
     folder: Path,
     messages: tuple[bytes, ...] = MESSAGES,
     *,
-    limits: Limits | None = None,
+    limits: Limits = DEFAULT_LIMITS,
     methods: Mapping[str, Method] = METHODS,
-    address: Address | None = None,
+    public_url: str | None = None,
     snapshots: Any = None,
 ) -> Iterator[House]:
     """A server over two accounts: `shop` with messages, `archive` with the first of them."""
@@ -162,18 +160,24 @@ def house(
     randomness = lambda length: next(numbers).to_bytes(length)  # noqa: E731 - one line, one use
     store = Store(folder / "store", clock, randomness=randomness)
     log = CapturingLogger()
-    faults = Faults(structlog.wrap_logger(log, processors=[_as_keywords]), randomness)
+    structured = structlog.wrap_logger(log, processors=[_as_keywords])
     try:
         fill(store, ACCOUNT, messages, clock=clock)
         fill(store, OTHER_ACCOUNT, messages[:1], clock=clock)
         with Access(folder / "store", clock, randomness) as access:
             token = access.create_token("clerk").text
             accounts = (ServedAccount(ACCOUNT, "The shop"), ServedAccount(OTHER_ACCOUNT, "Old mail"))
-            limits = limits or replace(Limits())
             app = make_app(
-                snapshots or store, access, accounts, faults, address=address, methods=methods, limits=limits
+                snapshots or store,
+                access,
+                accounts,
+                log=structured,
+                randomness=randomness,
+                public_url=public_url,
+                methods=methods,
+                limits=limits,
             )
-            yield House(app, access, store, clock, token, log, faults, limits)
+            yield House(app, access, store, clock, token, log, structured)
     finally:
         store.close()
 
