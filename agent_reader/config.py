@@ -19,8 +19,8 @@ MailboxName = Annotated[str, StringConstraints(min_length=1, max_length=255, pat
 class Server(Section):
     """`[server]`: where agents connect (`listen`), and where the executor asks (`socket`).
 
-    `executor_uid` is the one uid besides the reader's own that the private socket answers; `public_url` is the address
-    that agents see when a proxy stands in front.
+    `executor_uid` is the one uid besides the reader's own that the private socket answers, root where it is left out;
+    `public_url` is the address that agents see when a proxy stands in front.
     """
 
     listen: Address = "127.0.0.1:8620"

@@ -1,0 +1,161 @@
+"""The command line: `agent-reader serve`, tokens, the read log, and how fresh the index is."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from agent_reader.config import DEFAULT_PATH, ReaderSettings
+from shared.settings import ConfigurationError, load_settings
+from shared.tokens import DEFAULT_LIFETIME_DAYS
+
+# Heavy imports (the store, the servers) happen inside the commands that need them: --help answers at once.
+if TYPE_CHECKING:
+    from agent_reader.access import Access
+
+app = typer.Typer(help="The reader: an agent may look at a mailbox, and cannot change it.", no_args_is_help=True)
+token_app = typer.Typer(help="Reader tokens: what an agent shows to read.", no_args_is_help=True)
+app.add_typer(token_app, name="token")
+
+_WRONG: Final = 2
+
+Config = Annotated[Path, typer.Option("--config", help="The configuration file.", metavar="PATH")]
+
+
+def main() -> None:
+    """Run a command; a mistake of the operator ends with exit status 2 and one clear message."""
+    try:
+        app()
+    except ConfigurationError as error:
+        print(f"agent-reader: {error}", file=sys.stderr)
+        sys.exit(_WRONG)
+
+
+@app.command()
+def serve(config: Config = DEFAULT_PATH) -> None:
+    """Read mail, and answer agents until stopped."""
+    from agent_reader.app import serve as run  # noqa: PLC0415 - heavy
+
+    run(load_settings(config, ReaderSettings))
+
+
+@app.command()
+def status(config: Config = DEFAULT_PATH) -> None:
+    """Show how whole and fresh the index of each account is."""
+    from agent_reader.listening import check_owner  # noqa: PLC0415 - heavy
+    from agent_reader.store.database import account_file  # noqa: PLC0415 - heavy
+    from agent_reader.store.store import Store  # noqa: PLC0415 - heavy
+
+    settings = load_settings(config, ReaderSettings)
+    folder = settings.store.folder
+    check_owner(folder)
+    store = Store(folder, _now)
+    try:
+        for account in settings.accounts:
+            # Looking must not make a file.
+            if not account_file(folder, account.id).exists():
+                print(f"{account.id}: never synced")
+                continue
+            found = store.status(account.id)
+            fresh = "fresh" if store.account_status(account.id).fresh else "stale"
+            last = _moment(found.settled_at) if found.settled_at else "never"
+            print(f"{account.id}: {fresh}, {found.messages} messages, last whole sync {last}")
+            if found.failure is not None:
+                print(f"  since {_moment(found.failure.at)}: {found.failure.code}: {found.failure.detail}")
+                print(f"  {found.failure.fix}")
+            for mailbox, aside in found.set_aside:
+                print(f"  set aside: UID {aside.uid} in {_shown(mailbox)}: {aside.code}: {aside.cause} {aside.fix}")
+    finally:
+        store.close()
+
+
+@app.command()
+def reads(
+    config: Config = DEFAULT_PATH,
+    agent: Annotated[str | None, typer.Option(help="Only this agent; all without.")] = None,
+    since: Annotated[datetime | None, typer.Option(help="Only from this time on (UTC).")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many lines, the newest.")] = 100,
+) -> None:
+    """Show what agents have read: time, agent, account, method, messages."""
+    with _access(config) as access:
+        agents = [agent] if agent is not None else sorted({token.agent for token in access.tokens()})
+        lines = [line for name in agents for line in _reads_of(access, name, since)]
+        for at, text in sorted(lines)[-limit:]:
+            print(f"{_moment(at)} {text}")
+
+
+def _reads_of(access: "Access", agent: str, since: datetime | None) -> Iterator[tuple[datetime, str]]:
+    since = since.replace(tzinfo=UTC) if since is not None and since.tzinfo is None else since
+    cursor: int | None = None
+    while page := access.reads(agent, since, cursor):
+        for key, read in page:
+            cursor = key
+            yield read.at, f"{agent} {read.account or '-'} {read.method} {' '.join(read.email_ids)}".rstrip()
+
+
+@token_app.command("create")
+def token_create(
+    agent: Annotated[str, typer.Option(help="The agent's name: a-z, 0-9 and -.")],
+    days: Annotated[int, typer.Option(help="How long the token opens.")] = DEFAULT_LIFETIME_DAYS,
+    config: Config = DEFAULT_PATH,
+) -> None:
+    """Make a token for an agent and print it, once."""
+    with _access(config) as access:
+        print(access.create_token(agent, timedelta(days=days)).text)
+
+
+@token_app.command("list")
+def token_list(config: Config = DEFAULT_PATH) -> None:
+    """Show every token's id, agent and dates; never the token."""
+    with _access(config) as access:
+        for token in access.tokens():
+            state = f"revoked {_moment(token.revoked_at)}" if token.revoked_at else f"until {_moment(token.expires_at)}"
+            print(f"{token.id} {token.agent} created {_moment(token.created_at)} {state}")
+
+
+@token_app.command("revoke")
+def token_revoke(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `token list` shows.")],
+    config: Config = DEFAULT_PATH,
+) -> None:
+    """Make a token open nothing from now on."""
+    with _access(config) as access:
+        if not access.revoke(token_id):
+            raise ConfigurationError(
+                "token revoke", f"there is no token `{token_id[:40]}` that opens.", "`token list` shows the ids."
+            )
+        print(f"revoked {token_id}")
+
+
+@contextmanager
+def _access(config: Path) -> "Iterator[Access]":
+    import secrets  # noqa: PLC0415 - with the rest
+
+    from agent_reader.access import Access  # noqa: PLC0415 - heavy
+    from agent_reader.listening import check_owner  # noqa: PLC0415 - with the rest
+
+    folder = load_settings(config, ReaderSettings).store.folder
+    check_owner(folder)
+    with Access(folder, _now, secrets.token_bytes) as access:
+        yield access
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _shown(untrusted_name: str) -> str:
+    # A mailbox name may hold what a terminal obeys.
+    return "".join(character if character.isprintable() else "?" for character in untrusted_name)
+
+
+if __name__ == "__main__":
+    main()

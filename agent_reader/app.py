@@ -1,0 +1,208 @@
+"""Builds the reader and runs it: the only place that constructs."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+import uvicorn
+from fastapi import FastAPI
+from structlog.typing import FilteringBoundLogger
+
+from agent_reader import listening
+from agent_reader.access import Access
+from agent_reader.config import ReaderSettings
+from agent_reader.jmap.faults import Faults
+from agent_reader.jmap.http import make_app as make_jmap_app
+from agent_reader.jmap.session import ServedAccount
+from agent_reader.logs import LibraryWarnings, new_log
+from agent_reader.peers import PeerProtocol, allowed_uids
+from agent_reader.private_socket import make_app as make_private_app
+from agent_reader.store.store import Store
+from agent_reader.sync.proven import ProvenLogins
+from agent_reader.sync.worker import Worker
+from shared.imap_login import ImapFailure
+from shared.settings import ConfigurationError
+
+PROVEN_NAME: Final = "logins.json"
+
+# Everything ends within five seconds: answers that run get two, then the workers share the rest.
+_GRACE_SECONDS: Final = 2
+_WORKERS_SECONDS: Final = 2.0
+
+
+def serve(settings: ReaderSettings) -> None:
+    """Run until SIGTERM or SIGINT. Raises `ConfigurationError`, also for a mail login that fails at the first start."""
+    log = new_log(sys.stderr)
+    logging.basicConfig(handlers=[LibraryWarnings(log)], level=logging.WARNING, force=True)
+    folder = settings.store.folder
+    listening.check_owner(folder)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(listening.sole_use_of(folder))
+        access = stack.enter_context(Access(folder, _now, secrets.token_bytes))
+        store = stack.enter_context(contextlib.closing(Store(folder, _now)))
+        tcp = listening.bind_tcp(settings.server)
+        for listener in tcp:
+            stack.callback(listener.close)
+        private = stack.enter_context(listening.bound_unix(settings.server.socket))
+        proven = ProvenLogins(folder / PROVEN_NAME)
+        workers = [
+            Worker(account, store.account(account.id), proven, log, secrets.SystemRandom().random)
+            for account in settings.accounts
+        ]
+        faults = Faults(log, secrets.token_bytes)
+        doors = (
+            Door(_jmap(settings, store, access, log), tuple(tcp), "h11"),
+            Door(_private(settings, store, access, faults), (private,), PeerProtocol),
+        )
+        unproven = [worker for worker in workers if not proven.knows(worker.account)]
+        with running(workers, log):
+            asyncio.run(until_signalled(doors, workers, unproven, log))
+    log.info("reader:ended")
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """An ASGI app, the sockets that lead to it, and the HTTP protocol that is spoken there."""
+
+    app: FastAPI
+    sockets: tuple[socket.socket, ...]
+    protocol: Literal["h11"] | type[PeerProtocol]
+
+
+def _jmap(settings: ReaderSettings, store: Store, access: Access, log: FilteringBoundLogger) -> FastAPI:
+    accounts = [ServedAccount(account.id, account.name or account.user) for account in settings.accounts]
+    return make_jmap_app(
+        store, access, accounts, log=log, randomness=secrets.token_bytes, public_url=settings.server.public_url
+    )
+
+
+def _private(settings: ReaderSettings, store: Store, access: Access, faults: Faults) -> FastAPI:
+    account_ids = [account.id for account in settings.accounts]
+    return make_private_app(
+        store, access, account_ids, allowed_uids(settings.server.executor_uid, os.geteuid()), faults
+    )
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # Two servers share one loop; it ends both.
+        yield
+
+
+async def until_signalled(
+    doors: Sequence[Door], workers: Sequence[Worker], unproven: Sequence[Worker], log: FilteringBoundLogger
+) -> None:
+    """Serve until a signal. Raises `ConfigurationError` where a login turns out to be wrong.
+
+    Nothing is served before the logins in `unproven` were tried. The others are tried meanwhile: an unreachable server
+    is waited for, a refused login ends the reader.
+    """
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ended.set)
+    ending = asyncio.create_task(ended.wait())
+    try:
+        tried = asyncio.create_task(_first_contacts(unproven, may_be_unreachable=False))
+        await asyncio.wait({tried, ending}, return_when=asyncio.FIRST_COMPLETED)
+        if ended.is_set():
+            tried.cancel()
+            return
+        await tried
+        others = [worker for worker in workers if worker not in unproven]
+        watching = asyncio.create_task(_first_contacts(others, may_be_unreachable=True))
+        await _serve_until(ending, watching, doors, log)
+    finally:
+        ending.cancel()
+
+
+async def _serve_until(
+    ending: asyncio.Task[Any], watching: asyncio.Task[None], doors: Sequence[Door], log: FilteringBoundLogger
+) -> None:
+    servers = [_server(door) for door in doors]
+    serving = {
+        asyncio.create_task(server.serve(sockets=list(door.sockets)))
+        for server, door in zip(servers, doors, strict=True)
+    }
+    try:
+        # uvicorn has a flag for this, and no event.
+        while not all(server.started for server in servers) and not any(each.done() for each in serving):  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.01)
+        host, port = doors[0].sockets[0].getsockname()[:2]
+        log.info("reader:ready", address=f"http://{host}:{port}")
+        awaited = {ending, watching, *serving}
+        while not ending.done() and not any(task.done() for task in serving):
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            if watching in awaited and watching.done():
+                watching.result()
+                awaited.discard(watching)
+    finally:
+        watching.cancel()
+        for server in servers:
+            server.should_exit = True
+        await asyncio.gather(*serving)
+
+
+def _server(door: Door) -> _Server:
+    return _Server(
+        uvicorn.Config(
+            door.app,
+            http=door.protocol,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+        )
+    )
+
+
+async def _first_contacts(workers: Sequence[Worker], *, may_be_unreachable: bool) -> None:
+    contacts = {asyncio.wrap_future(worker.first_contact): worker.account for worker in workers}
+    pending = set(contacts)
+    while pending:
+        done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+        for contact in done:
+            error = None if contact.cancelled() else contact.exception()
+            match error:
+                case None:
+                    pass
+                case ImapFailure() if may_be_unreachable and error.code != "login_refused":
+                    pass
+                case ImapFailure():
+                    raise ConfigurationError(f"the account `{contacts[contact].id}`", error.detail, error.fix) from None
+                case _:
+                    raise error
+
+
+@contextlib.contextmanager
+def running(workers: Sequence[Worker], log: FilteringBoundLogger) -> Iterator[None]:
+    """Run the workers for as long as the block lasts, and a bounded time longer."""
+    try:
+        for worker in workers:
+            worker.start()
+        yield
+    finally:
+        for worker in workers:
+            worker.stop()
+        until = time.monotonic() + _WORKERS_SECONDS
+        for worker in workers:
+            if not worker.join(max(0.0, until - time.monotonic())):
+                log.warning("sync:left", account=worker.account.id)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,34 @@
+"""The log: one JSON object a line on standard error, `subject:action`; never mail content, never a credential."""
+
+import logging
+from typing import TextIO, cast
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+
+def new_log(stream: TextIO) -> FilteringBoundLogger:
+    """Return a logger that writes to this stream."""
+    log = structlog.wrap_logger(
+        structlog.PrintLogger(stream),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+    )
+    return cast("FilteringBoundLogger", log)
+
+
+class LibraryWarnings(logging.Handler):
+    """Passes on that a library warned, and where; not its text, which may quote mail or an argument."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        raised = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
+        self._log.warning("library:warning", logger=record.name, place=f"{record.module}:{record.lineno}", error=raised)
