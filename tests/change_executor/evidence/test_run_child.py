@@ -1,0 +1,116 @@
+"""Whatever the child says or does, the parent has a reading in bounded time, and believes nothing of it unchecked."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from change_executor.evidence.reading import READING_VERSION, Readable, Reading
+from change_executor.evidence.run_child import MAX_ANSWER_OCTETS, Cancelled, read_in_child
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HONEST: dict[str, Any] = {"reading_version": READING_VERSION, "readable": "readable", "subject": "an order"}
+
+
+def _child(code: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-c", "import sys, os, time, json\nsys.stdin.buffer.read()\n" + code)
+
+
+def _read(code: str, *, seconds: float = 20.0) -> Reading:
+    return read_in_child(b"x" * 300_000, cut=False, names=[], command=_child(code), seconds=seconds)
+
+
+def test_an_honest_answer_is_taken() -> None:
+    assert _read(f"print({json.dumps(json.dumps(HONEST))})").subject == "an order"
+
+
+@pytest.mark.parametrize(
+    ("code", "cause"),
+    [
+        ("print('not json')", "no reading"),
+        ("", "no reading"),
+        ("sys.exit(3)", "status 3"),
+        ("os.kill(os.getpid(), 11)", "status -11"),
+        ("os.close(1); time.sleep(100)", "no reading"),
+        (f"while True: sys.stdout.write('x' * {MAX_ANSWER_OCTETS})", "too much"),
+        ("time.sleep(100)", "too long"),
+        ("print('[' * 100000)", "no reading"),
+        ('print(\'{"readable": "readable", "readable": "readable"}\')', "no reading"),
+        ('print(\'{"readable": "readable", "subject": "\\\\ud800"}\')', "no reading"),
+        ('print(\'{"readable": "readable", "approve": true}\')', "no reading"),
+        ('print(json.dumps({"readable": "readable", "subject": "x" * 1001}))', "no reading"),
+        ('print(json.dumps({"readable": "readable", "attachments_left_out": 2 ** 60}))', "no reading"),
+        ('print(json.dumps({"readable": "readable", "subject": "\\u202egnp.exe"}))', "not clean"),
+        ('print(json.dumps({"readable": "readable", "warnings": [{"code": "a", "detail": "\\x1b[2J"}]}))', "not clean"),
+        ('print(json.dumps({"readable": "readable", "reading_version": "0"}))', "not clean"),
+    ],
+)
+def test_anything_else_means_that_the_message_cannot_be_shown(code: str, cause: str) -> None:
+    reading = _read(code, seconds=1.0 if "sleep" in code else 20.0)
+    assert reading.readable is Readable.CANNOT_BE_SHOWN
+    assert cause in reading.cause
+
+
+def test_what_the_child_forked_dies_with_it(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    code = (
+        "pid = os.fork()\n"
+        f"if pid == 0:\n    open({str(told)!r}, 'w').write(str(os.getpid())); time.sleep(100)\n"
+        f"while not os.path.exists({str(told)!r}) or not open({str(told)!r}).read(): pass\n"
+        f"print({json.dumps(json.dumps(HONEST))}, flush=True)\n"
+    )
+    assert _read(code).subject == "an order"
+    assert _has_ended(int(told.read_text()))
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([handle], [], [], 10)[0])
+    finally:
+        os.close(handle)
+
+
+def test_a_child_that_reads_nothing_is_no_reason_to_hang() -> None:
+    command = (sys.executable, "-I", "-c", f"print({json.dumps(json.dumps(HONEST))})")
+    assert read_in_child(b"x" * 1_000_000, cut=False, names=[], command=command).subject == "an order"
+
+
+def test_the_child_gets_no_environment_and_no_descriptor(tmp_path: Path) -> None:
+    held = os.open(tmp_path, os.O_RDONLY)
+    os.set_inheritable(held, True)
+    os.environ["MAILWARRANT_TEST_SECRET"] = "secret"
+    try:
+        code = (
+            "said = {'fds': sorted(int(fd) for fd in os.listdir('/proc/self/fd')), 'env': sorted(os.environ)}\n"
+            "print(json.dumps({'readable': 'readable', 'subject': json.dumps(said)}))"
+        )
+        said = json.loads(_read(code).subject)
+    finally:
+        del os.environ["MAILWARRANT_TEST_SECRET"]
+        os.close(held)
+    # The fourth is the listing's own.
+    assert [0, 1, 2, 3] == said["fds"]
+    assert "MAILWARRANT_TEST_SECRET" not in said["env"]
+
+
+def test_an_executor_that_ends_does_not_wait_for_the_child() -> None:
+    asked = iter([False, False, True])
+    with pytest.raises(Cancelled):
+        read_in_child(b"", cut=False, names=[], command=_child("time.sleep(100)"), cancelled=lambda: next(asked, True))
+
+
+def test_no_child_is_left_behind() -> None:
+    _read("time.sleep(100)", seconds=0.2)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

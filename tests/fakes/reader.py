@@ -1,0 +1,74 @@
+"""A reader's private socket that says what the test says."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import threading
+from http.server import BaseHTTPRequestHandler
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class FakeReader:
+    """Answers POST by target; an answer is an object (sent as JSON) or octets (sent as they are). Use it in a with."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.answers: dict[str, Any] = {
+            "/locate": {"copies": [], "fresh": True},
+            "/opened": {"state": "not_opened", "at": None},
+        }
+        self.asked: list[tuple[str, Any]] = []
+        self._server = _Server(str(path), self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+
+    def locates(self, *copies: tuple[int, int], fresh: bool = True) -> None:
+        """Answer with these (UIDVALIDITY, UID)."""
+        found = [{"uidvalidity": uidvalidity, "uid": uid} for uidvalidity, uid in copies]
+        self.answers["/locate"] = {"copies": found, "fresh": fresh}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        self.path.unlink()
+
+
+class _Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+
+    def __init__(self, path: str, reader: FakeReader) -> None:
+        self.reader = reader
+        super().__init__(path, _Handler)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        assert isinstance(self.server, _Server)
+        reader = self.server.reader
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        reader.asked.append((self.path, json.loads(body)))
+        answer = reader.answers[self.path]
+        octets = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        self.send_response(200 if answer != b"" else 500)
+        self.send_header("Content-Length", str(len(octets)))
+        self.end_headers()
+        try:
+            self.wfile.write(octets)
+        except BrokenPipeError:
+            return
+
+    def address_string(self) -> str:
+        return "unix"
+
+    def log_message(self, *_: object) -> None:
+        return
