@@ -1,0 +1,180 @@
+"""What a server's answers say, however they are spelled."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from imapclient.exceptions import ProtocolError
+
+from agent_reader.imap import answers
+from agent_reader.imap.values import MessageState
+
+if TYPE_CHECKING:
+    from agent_reader.imap.answers import Record
+
+
+def lines(*records: Record) -> list[answers.ListLine]:
+    return list(answers.list_lines(records))
+
+
+def test_a_list_line_gives_name_delimiter_and_attributes_in_one_spelling() -> None:
+    (line,) = lines(b'(\\NOSELECT \\hasChildren \\X-Own) "/" "B&APw-cher &- L&APY-hne"')
+    assert (
+        answers.ListLine(
+            "Bücher & Löhne", "B&APw-cher &- L&APY-hne", "/", frozenset({"\\Noselect", "\\HasChildren", "\\X-Own"})
+        )
+        == line
+    )
+
+
+@pytest.mark.parametrize(
+    ("record", "name", "delimiter"),
+    [
+        (b'() "/" INBOX', "INBOX", "/"),
+        (b'() "/" inbox', "INBOX", "/"),
+        (b"() NIL Archive", "Archive", None),
+        (b'() "." 2024', "2024", "."),
+        (b'() "/" "007"', "007", "/"),
+        (b'() "/" NIL', "NIL", "/"),
+        (b'() "\\\\" "a\\\\b\\"c"', 'a\\b"c', "\\"),
+        (b'() "/" "R&D"', "R&D", "/"),
+        (b'(\\Sent) "/" Sent ("OLDNAME" ("Old"))', "Sent", "/"),
+    ],
+)
+def test_odd_mailbox_names_are_names(record: bytes, name: str, delimiter: str | None) -> None:
+    (line,) = lines(record)
+    assert (name, delimiter) == (line.name, line.delimiter)
+
+
+def test_a_name_that_is_a_literal_is_put_together_again() -> None:
+    found = lines((b'(\\Sent) "/" {4}', b"Sent"), b"", b'() "/" INBOX')
+    assert ["Sent", "INBOX"] == [line.name for line in found]
+
+
+def test_a_line_that_cannot_be_read_or_said_again_is_left_out_alone() -> None:
+    bad: list[Record] = [b"() ", b'() "/" "\xc3\xbc"', (b'() "/" {3}', b"a\r\n"), b"", b'(\\A "/" x', b"x"]
+    assert ["INBOX"] == [line.name for line in lines(*bad[:-1], b'() "/" INBOX')]
+
+
+def test_fetch_responses_go_by_their_uid_and_never_by_sequence_number() -> None:
+    found = answers.fetched([b"1 (FLAGS (\\Seen) UID 9)", b"9 (FLAGS (\\Deleted))", b"2 (UID 1 FLAGS ())"])
+    assert {9, 1} == found.keys()
+    assert (b"\\Seen",) == found[9][b"FLAGS"]
+
+
+def test_a_literal_in_a_response_is_put_together_again() -> None:
+    found = answers.fetched(
+        [
+            (b"1 (UID 5 BODY[] {3}", b"a\r\n"),
+            b" FLAGS (x))",
+            (b"2 (UID 6 BODY[] {0}", b""),
+            b")",
+            b'3 (UID 7 BODY[] "q")',
+        ]
+    )
+    assert [b"a\r\n", b"", b"q"] == [found[uid][b"BODY[]"] for uid in (5, 6, 7)]
+    assert (b"x",) == found[5][b"FLAGS"]
+
+
+def test_a_response_that_is_no_imap_is_an_error_of_protocol() -> None:
+    with pytest.raises(ProtocolError):
+        answers.fetched([b"1 (UID 5 FLAGS ("])
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"1 (UID 5 FLAGS (\\Seen \\Recent $x) MODSEQ (77))",
+        b"1 (MODSEQ (77) FLAGS ($x \\recent \\Seen) UID 5)",
+        b"1 (uid 5 flags (\\Seen $x) modseq (77))",
+        b'1 (UID 5 FLAGS (\\Seen $x) MODSEQ (77) X-GUID "a")',
+    ],
+)
+def test_states_are_read_in_any_order_and_without_recent(record: bytes) -> None:
+    assert {5: MessageState(frozenset({"\\Seen", "$x"}), 77)} == answers.states([record])
+
+
+def test_keywords_that_look_like_numbers_or_nil_are_keywords() -> None:
+    for record in (b"1 (UID 5 FLAGS (123 NIL))", b'1 (UID 5 FLAGS (123 NIL) X "a")'):
+        assert frozenset({"123", "NIL"}) == answers.states([record])[5].flags
+
+
+def test_states_without_a_uid_or_without_flags_say_nothing() -> None:
+    assert {} == answers.states([b"1 (FLAGS (\\Seen))", b"2 (UID 5)", b"3 (UID 6 MODSEQ (1))"])
+
+
+@pytest.mark.parametrize(
+    ("date", "expected"),
+    [
+        (b'"29-Nov-2026 10:00:00 +0100"', datetime(2026, 11, 29, 9, tzinfo=UTC)),
+        (b'" 1-Jan-1999 00:00:00 -1130"', datetime(1999, 1, 1, 11, 30, tzinfo=UTC)),
+        (b'"29-Nov-2026 10:00:00 -0000"', datetime(2026, 11, 29, 10, tzinfo=UTC)),
+        (b'"99-Nov-2026 10:00:00 +0100"', None),
+        (b'"31-Dec-9999 23:00:00 -1200"', None),
+        (b'"nonsense"', None),
+        (b"NIL", None),
+    ],
+)
+def test_a_date_is_an_instant_in_utc_or_nothing(date: bytes, expected: datetime | None) -> None:
+    assert expected == answers.internaldate_of(answers.fetched([b"1 (UID 5 INTERNALDATE " + date + b")"])[5])
+
+
+def test_esearch_names_uids_by_ranges() -> None:
+    assert [1, 2, 3, 7] == answers.esearch_uids([b'(TAG "A1") UID ALL 1:3,7'])
+    assert [5, 6] == answers.esearch_uids([b'(TAG "A1") UID all 6:5'])
+    assert [] == answers.esearch_uids([b'(TAG "A1") UID'])
+    assert answers.esearch_uids([]) is None
+
+
+def test_search_answers_may_come_in_parts_with_blanks_and_a_mod_sequence() -> None:
+    assert [3, 1, 2] == answers.search_uids([b"3 1 ", b"2 (MODSEQ 99)", b"", None])
+    assert [] == answers.search_uids([None])
+
+
+def test_numbers_of_response_codes_are_read_up_to_their_end() -> None:
+    assert 7 == answers.leading_number([b"6", b"7] here [x"])
+    assert answers.leading_number([b"x"]) is None
+    assert answers.leading_number([]) is None
+    assert 12 == answers.status_number([b'"INBOX" (MESSAGES 3 UIDNEXT 12)'], b"UIDNEXT")
+    assert answers.status_number([b'"UIDNEXT 9" (MESSAGES 3)'], b"UIDNEXT") is None
+
+
+def test_namespaces_give_their_prefixes() -> None:
+    record = b'(("" "/")) (("Other Users/" "/")) (("#shared." ".")("Gemeinsam &APw-/" "/"))'
+    assert ["Other Users/", "#shared.", "Gemeinsam ü/"] == answers.namespace_prefixes([record])
+    assert [] == answers.namespace_prefixes([b"NIL NIL NIL"])
+    assert [] == answers.namespace_prefixes([b'(("'])
+
+
+@given(st.sets(st.integers(1, 2**32 - 1), min_size=1, max_size=300))
+def test_uid_sets_name_just_the_uids_asked_for(uids: set[int]) -> None:
+    written = list(answers.uid_sets(uids, 60))
+    named: set[int] = set()
+    for uid_set in written:
+        assert len(uid_set) <= 60
+        for part in uid_set.split(","):
+            low, _, high = part.partition(":")
+            named |= set(range(int(low), int(high or low) + 1))
+    assert uids == named
+
+
+@given(st.lists(st.one_of(st.binary(max_size=60), st.tuples(st.binary(max_size=40), st.binary(max_size=20)))))
+def test_any_records_give_values_or_an_error_that_the_session_knows(records: list[Record]) -> None:
+    for read in (
+        answers.fetched,
+        answers.states,
+        answers.esearch_uids,
+        answers.search_uids,
+        answers.leading_number,
+        answers.namespace_prefixes,
+        lambda some: list(answers.list_lines(some)),
+        lambda some: answers.status_number(some, b"UIDNEXT"),
+    ):
+        try:
+            read(records)
+        except (ProtocolError, ValueError, TypeError, IndexError, OverflowError):
+            continue
