@@ -5,6 +5,7 @@ they are refused rather than resolved.
 """
 
 import json
+import math
 import re
 from typing import Any, Final
 
@@ -27,7 +28,9 @@ def load(untrusted_octets: bytes) -> Any:  # noqa: ANN401 - any JSON value
         raise NotIJson(f"invalid UTF-8 at octet {error.start}") from None
     _refuse_deep_nesting(text)
     try:
-        value = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer)
+        value = json.loads(
+            text, object_pairs_hook=_object, parse_constant=_constant, parse_int=_integer, parse_float=_fraction
+        )
     except NotIJson:
         raise
     except (ValueError, RecursionError) as error:
@@ -52,6 +55,14 @@ def _integer(digits: str) -> int:
     if len(digits) > 40:  # noqa: PLR2004 - see above
         raise NotIJson("a number has more than 40 digits")
     return int(digits)
+
+
+def _fraction(digits: str) -> float:
+    number = float(digits)
+    # 1e999 would become an infinity, which no JSON can say again.
+    if math.isinf(number):
+        raise NotIJson("a number is larger than a double")
+    return number
 
 
 def _refuse_deep_nesting(text: str) -> None:

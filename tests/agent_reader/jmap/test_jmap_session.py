@@ -1,0 +1,180 @@
+"""The session (RFC 8620 §2), statement by statement, and the read-only profile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_reader.jmap.capabilities import CORE, MAIL, SUBMISSION
+from tests.agent_reader.served import ACCOUNT, BASE_URL, OTHER_ACCOUNT, House, house
+
+pytestmark = pytest.mark.anyio
+
+
+async def _session(served: House, path: str = "/jmap/session", **headers: str) -> dict[str, Any]:
+    async with served.client(**headers) as client:
+        response = await client.get(path)
+    assert 200 == response.status_code
+    assert "application/json" == response.headers["content-type"]
+    session: dict[str, Any] = response.json()
+    return session
+
+
+async def test_the_session_has_every_member_and_absolute_addresses(served: House) -> None:
+    session = await _session(served)
+    assert {
+        "capabilities",
+        "accounts",
+        "primaryAccounts",
+        "username",
+        "apiUrl",
+        "downloadUrl",
+        "uploadUrl",
+        "eventSourceUrl",
+        "state",
+    } == set(session)
+    assert "clerk" == session["username"]
+    assert f"{BASE_URL}/jmap/api" == session["apiUrl"]
+    path, _, query = session["downloadUrl"].partition("?")
+    assert all(f"{{{name}}}" in path for name in ("accountId", "blobId", "name"))
+    assert "type={type}" == query
+    assert "{accountId}" in session["uploadUrl"]
+    assert all(f"{{{name}}}" in session["eventSourceUrl"] for name in ("types", "closeafter", "ping"))
+
+
+async def test_the_limits_say_that_nothing_can_be_changed_and_keep_the_profiles_floor(served: House) -> None:
+    core = (await _session(served))["capabilities"][CORE]
+    assert {
+        "maxSizeUpload": 0,
+        "maxConcurrentUpload": 0,
+        "maxSizeRequest": 10_000_000,
+        "maxConcurrentRequests": 8,
+        "maxCallsInRequest": 16,
+        "maxObjectsInGet": 500,
+        "maxObjectsInSet": 0,
+        "collationAlgorithms": ["i;unicode-casemap"],
+    } == core
+
+
+async def test_every_account_is_read_only_and_lists_mail_alone(served: House) -> None:
+    session = await _session(served)
+    assert {ACCOUNT, OTHER_ACCOUNT} == set(session["accounts"])
+    assert {} == session["capabilities"][MAIL] == session["capabilities"][SUBMISSION]
+    for account in session["accounts"].values():
+        assert account["isReadOnly"] is True
+        assert {MAIL} == set(account["accountCapabilities"])
+        mail = account["accountCapabilities"][MAIL]
+        assert 100 <= mail["maxSizeMailboxName"]
+        assert mail["mayCreateTopLevelMailbox"] is False
+        assert {"receivedAt", "sentAt", "size", "from", "to", "subject"} <= set(mail["emailQuerySortOptions"])
+    assert {MAIL: ACCOUNT} == session["primaryAccounts"]
+
+
+async def test_each_sort_option_of_the_session_can_be_sorted_by(served: House) -> None:
+    session = await _session(served)
+    for option in session["accounts"][ACCOUNT]["accountCapabilities"][MAIL]["emailQuerySortOptions"]:
+        name, body = await served.one("Email/query", sort=[{"property": option}])
+        assert "Email/query" == name, body
+
+
+async def test_the_state_changes_with_the_rest_and_only_then(served: House, tmp_path: Path) -> None:
+    first = await _session(served)
+    assert first == await _session(served) == await _session(served, "/.well-known/jmap")
+    elsewhere = await _session(served, Host="localhost:9000")
+    assert elsewhere["apiUrl"] == "http://localhost:9000/jmap/api"
+    assert first["state"] != elsewhere["state"]
+    response = await served.post({"using": [CORE], "methodCalls": []})
+    assert first["state"] == response.json()["sessionState"]
+
+
+async def test_a_public_address_stands_in_every_url_and_its_host_is_let_in(tmp_path: Path) -> None:
+    with house(tmp_path, public_url="https://mail.example.com") as served:
+        session = await _session(served, Host="mail.example.com")
+        assert "https://mail.example.com/jmap/api" == session["apiUrl"]
+        assert session == await _session(served)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1@evil.example", "localhost:x", ""]
+)
+async def test_another_host_is_refused_with_and_without_a_token(served: House, host: str) -> None:
+    for token in (None, ""):
+        async with served.client(token, Host=host) as client:
+            response = await client.get("/jmap/session")
+        assert 421 == response.status_code
+        assert "unknown_host" == response.json()["code"]
+
+
+@pytest.mark.parametrize("host", ["localhost:9999", "127.0.0.1", "[::1]:8620", "LOCALHOST:8620"])
+async def test_loopback_is_let_in_by_any_name_and_port(served: House, host: str) -> None:
+    session = await _session(served, Host=host)
+    assert f"http://{host}/jmap/api".lower() == session["apiUrl"].lower()
+
+
+async def test_nothing_is_cached_or_guessed(served: House) -> None:
+    async with served.client() as client, served.client("") as nobody:
+        for response in (await client.get("/jmap/session"), await nobody.get("/jmap/session"), await client.get("/x")):
+            assert "no-store" == response.headers["cache-control"]
+            assert "nosniff" == response.headers["x-content-type-options"]
+
+
+async def test_every_refusal_is_a_problem_document(served: House) -> None:
+    async with served.client() as client:
+        refused = [
+            (404, await client.get("/")),
+            (404, await client.get("/docs")),
+            (404, await client.get("/openapi.json")),
+            (405, await client.post("/jmap/session")),
+            (405, await client.get("/jmap/api")),
+            (403, await client.post(f"/jmap/upload/{ACCOUNT}/", content=b"octets")),
+            (501, await client.get(f"/jmap/download/{ACCOUNT}/Bx/a.txt?type=text/plain")),
+            (501, await client.get("/jmap/eventsource?types=*&closeafter=no&ping=0")),
+        ]
+    for status, response in refused:
+        assert status == response.status_code, response.text
+        assert "application/problem+json" == response.headers["content-type"]
+        assert {"type", "status", "code", "detail", "fix", "retryable"} <= set(json.loads(response.content))
+        assert status == response.json()["status"]
+
+
+@pytest.mark.parametrize(
+    ("authorization", "code"),
+    [
+        ("", "no_token"),
+        ("Bearer", "no_token"),
+        ("Negotiate abc", "no_token"),
+        ("Bearer nonsense", "unknown_token"),
+        ("Bearer mwp_aaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_00000000", "wrong_token_kind"),
+    ],
+)
+async def test_without_a_reader_token_every_door_says_how_to_authenticate_and_nothing_else(
+    served: House, authorization: str, code: str
+) -> None:
+    async with served.client("", Authorization=authorization) as client:
+        for response in (
+            await client.get("/jmap/session"),
+            await client.get("/.well-known/jmap"),
+            await client.post("/jmap/api", content=b"{}"),
+            await client.get(f"/jmap/download/{ACCOUNT}/Bx/a?type=a"),
+            await client.get("/jmap/eventsource"),
+        ):
+            assert 401 == response.status_code
+            assert code == response.json()["code"]
+            assert "Bearer" in response.headers["www-authenticate"]
+            assert ACCOUNT not in response.text
+
+
+async def test_two_authorization_fields_are_none(served: House) -> None:
+    async with served.client("") as client:
+        fields = [("Authorization", f"Bearer {served.token}"), ("Authorization", "Bearer other")]
+        response = await client.get("/jmap/session", headers=fields)
+    assert 401 == response.status_code
+
+
+async def test_a_client_that_knows_only_basic_sends_the_token_as_password(served: House) -> None:
+    async with served.client("") as client:
+        response = await client.get("/jmap/session", auth=("anybody", served.token))
+    assert 200 == response.status_code
