@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from change_executor.listening import listeners
-from change_executor.worker_lock import worker_lock
 from shared.settings import ConfigurationError
 from tests.end_to_end.houses import free_port
 
@@ -80,18 +79,3 @@ def test_a_unix_socket_that_somebody_listens_on_and_a_plain_file_are_left_alone(
     assert file.read_text() == "kept"
     with pytest.raises(ConfigurationError, match="cannot be listened on"):
         listeners(f"unix:{tmp_path}/missing/s", "[review] listen", both=True)
-
-
-def test_one_worker_holds_the_lock_of_a_journal(tmp_path: Path) -> None:
-    journal = tmp_path / "journal.db"
-    with worker_lock(journal):
-        with pytest.raises(ConfigurationError, match="another executor"), worker_lock(journal):
-            pytest.fail("two workers")
-        assert stat.S_IMODE((tmp_path / "journal.db.worker").stat().st_mode) == 0o600
-    with worker_lock(journal):
-        pass
-
-
-def test_an_error_of_the_work_is_not_taken_for_a_held_lock(tmp_path: Path) -> None:
-    with pytest.raises(BlockingIOError), worker_lock(tmp_path / "journal.db"):
-        raise BlockingIOError

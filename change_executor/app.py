@@ -1,0 +1,229 @@
+"""The executor put together: the only place that constructs, and the only one that knows the mover.
+
+Two listeners and one worker in one process: agents' requests and people's clicks write rows, the worker acts on rows.
+"""
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+import uvicorn
+from sqlalchemy import select
+from starlette.types import ASGIApp
+
+from change_executor import checkpoints
+from change_executor.checkpoints import Checkpoint
+from change_executor.config import ExecutorSettings
+from change_executor.connections import Connections
+from change_executor.examine import examine_queues, examined_before
+from change_executor.intake.app import make_app as make_intake
+from change_executor.journal import schema
+from change_executor.journal.journal import Journal
+from change_executor.journal.open import open_journal
+from change_executor.listening import listeners
+from change_executor.logs import configure_logs
+from change_executor.mover import Mover
+from change_executor.peers import PeerProtocol, PeerUidGate, can_tell_tcp_peers
+from change_executor.review.app import make_app as make_review
+from change_executor.worker import Worker, make_worker
+from shared.imap_login import ImapFailure
+from shared.settings import ConfigurationError
+
+_log = structlog.get_logger()
+
+# A stop within five seconds: requests get three to end, a move that is under way gets as long to finish, then whoever
+# waits for a mail server is broken off. Whatever still hangs is cut: every step survives that, as it does a power cut.
+_REQUESTS_SECONDS: Final = 3
+_MOVE_SECONDS: Final = 3.0
+_LAST_SECONDS: Final = 4.5
+
+
+def serve(settings: ExecutorSettings, checkpoint: Checkpoint = checkpoints.pass_by) -> None:
+    """Run until SIGTERM or SIGINT.
+
+    Raises `ConfigurationError` for what keeps it from starting, `JournalUnavailable` where that is the journal.
+    `checkpoint` is told each step of the worker.
+    """
+    configure_logs()
+    journal = open_journal(settings.journal.url, _utc_now)
+    connections = Connections()
+    deadline = _Deadline(connections)
+    try:
+        _tell_head(journal, "journal:open")
+        mover = Mover(connections)
+        _examine(settings, journal, mover)
+        worker = make_worker(journal, settings, mover=mover, connections=connections, log=_log, checkpoint=checkpoint)
+        asyncio.run(_Serving(settings, journal, worker, deadline).run())
+        _tell_head(journal, "journal:close")
+    finally:
+        deadline.cancel()
+        journal.close()
+
+
+def _examine(settings: ExecutorSettings, journal: Journal, mover: Mover) -> None:
+    try:
+        for examination in examine_queues(settings, mover.session, journal):
+            _log.info("queue:examined", queue=examination.queue, undo_permitted=examination.undo_permitted)
+    except ImapFailure as failure:
+        if not (failure.retryable and examined_before(settings, journal)):
+            raise ConfigurationError("the mail server", failure.detail, failure.fix) from None
+        # Nothing that was accepted is lost by a restart while the server is down: proposals wait, visibly.
+        _log.warning("mail_server:unreachable", code=failure.code)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which leaves the signals to us and says when it listens."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    def capture_signals(self) -> contextlib.AbstractContextManager[None]:  # type: ignore[override]  # a generator there
+        return contextlib.nullcontext()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+class _Serving:
+    """One run: from bound sockets to the last log line."""
+
+    def __init__(self, settings: ExecutorSettings, journal: Journal, worker: Worker, deadline: "_Deadline") -> None:
+        self._settings, self._journal, self._worker, self._deadline = settings, journal, worker, deadline
+
+    async def run(self) -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        review_app = make_review(
+            self._settings,
+            self._journal,
+            clock=_utc_now,
+            random_octets=secrets.token_bytes,
+            separated=_is_separated(self._settings),
+        )
+        intake_app = make_intake(self._journal, self._settings, secrets.token_bytes)
+        with _bound(self._settings) as (intake_sockets, review_sockets):
+            servers = [
+                (_Server(_config(_gated(intake_app, self._settings.intake.allow_uids))), intake_sockets),
+                (_Server(_config(_gated(review_app, self._settings.review.allow_uids, always=True))), review_sockets),
+            ]
+            self._worker.start()
+            running = [asyncio.create_task(server.serve(sockets)) for server, sockets in servers]
+            stopping = asyncio.create_task(_set(stop))
+            ready = asyncio.create_task(_all_listening(servers))
+            await asyncio.wait({ready, *running}, return_when=asyncio.FIRST_COMPLETED)
+            _log.info("executor:ready", intake=self._settings.intake.listen, review=self._settings.review.listen)
+            await asyncio.wait({stopping, *running}, return_when=asyncio.FIRST_COMPLETED)
+            _log.info("executor:stop")
+            self._deadline.begin()
+            review_app.state.hub.close()
+            for server, _ in servers:
+                server.should_exit = True
+            await asyncio.gather(asyncio.to_thread(self._worker.stop), *running)
+            stopping.cancel()
+            ready.cancel()
+
+
+async def _all_listening(servers: list[tuple[_Server, list[socket.socket]]]) -> None:
+    for server, _ in servers:
+        await server.listening.wait()
+
+
+async def _set(event: asyncio.Event) -> None:
+    await event.wait()
+
+
+class _Deadline:
+    """The end of a stop: whoever waits for a mail server is broken off, then everything is cut."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._timers = [
+            threading.Timer(_MOVE_SECONDS, connections.break_all),
+            threading.Timer(_LAST_SECONDS, _cut),
+        ]
+
+    def begin(self) -> None:
+        for timer in self._timers:
+            timer.daemon = True
+            timer.start()
+
+    def cancel(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+
+
+def _cut() -> None:
+    _log.warning("executor:cut")
+    sys.stderr.flush()
+    os._exit(0)
+
+
+@contextlib.contextmanager
+def _bound(settings: ExecutorSettings) -> Iterator[tuple[list[socket.socket], list[socket.socket]]]:
+    with contextlib.ExitStack() as open_sockets:
+        found = []
+        for address, key, both in (
+            (settings.intake.listen, "[intake] listen", False),
+            (settings.review.listen, "[review] listen", True),
+        ):
+            sockets = listeners(address, key, both=both)
+            for listener in sockets:
+                open_sockets.enter_context(listener)
+            found.append(sockets)
+        yield found[0], found[1]
+
+
+def _config(app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        loop="asyncio",
+        http=PeerProtocol,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        # Addresses come from the socket: a header must not name another peer.
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=_REQUESTS_SECONDS,
+    )
+
+
+def _gated(app: ASGIApp, allow_uids: frozenset[int], *, always: bool = False) -> ASGIApp:
+    if not (always or allow_uids):
+        return app
+    if sys.platform != "linux" and not can_tell_tcp_peers():
+        _log.warning("peer:cannot_tell", detail="this system does not tell whose process connects")
+        return app
+    return PeerUidGate(app, allow_uids)
+
+
+def _is_separated(settings: ExecutorSettings) -> bool:
+    """Whether agents are known to run as other users than the reviewers, and than this process."""
+    agents = settings.intake.allow_uids
+    return bool(agents) and can_tell_tcp_peers() and not agents & (settings.review.allow_uids | {os.geteuid()})
+
+
+def _tell_head(journal: Journal, event: str) -> None:
+    # Published where the executor's user cannot take it back; `docs/journal.md` says what it is good for.
+    with journal.reading() as connection:
+        head = connection.execute(
+            select(schema.events.c.seq, schema.events.c.hash).order_by(schema.events.c.seq.desc()).limit(1)
+        ).first()
+    _log.info(event, events=head.seq if head else 0, head=head.hash if head else None)
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,260 @@
+"""The executor as a process: it starts when everything is right, says what is not, and ends when told."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sqlite3
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.end_to_end.houses import House, MailServer, eventually, free_port, write_executor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.servers.dovecot import Dovecot
+
+
+class Executor:
+    """An executor in front of a real mail server, and no reader: its own behaviour alone."""
+
+    def __init__(self, folder: Path, server: MailServer) -> None:
+        folder.mkdir(mode=0o700)
+        self.house = House("change_executor", folder, free_port())
+        self.server = server
+        self.review_port = free_port()
+        self.configure()
+
+    def configure(self, change: Callable[[str], str] = str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (self.house.folder / "secret").unlink()
+        write_executor(self.house, self.review_port, self.server, self.house.folder / "no-reader.sock", [os.geteuid()])
+        self.house.config.write_text(change(self.house.config.read_text()))
+
+    def refuses_to_start(self) -> str:
+        """What it says as it ends with status 2."""
+        self.house.start_unready()
+        assert self.house.wait_for_end() == 2, self.house.log
+        return self.house.log
+
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.house.log.splitlines() if line.startswith("{")]
+
+    def said_event(self, name: str) -> dict[str, Any] | None:
+        return next((event for event in reversed(self.events()) if event["event"] == name), None)
+
+    def journal(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.house.folder / "journal.db")
+
+
+@pytest.fixture
+def executor(dovecot: Dovecot, tmp_path: Path) -> Iterator[Executor]:
+    server = MailServer(dovecot.port, dovecot.passwords["reader"], dovecot.passwords["executor"])
+    made = Executor(tmp_path / "executor", server)
+    yield made
+    made.house.close()
+
+
+def health(port: int) -> object:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/health", timeout=20) as answer:
+        return json.load(answer)
+
+
+def test_it_says_that_it_is_ready_and_publishes_the_head_and_ends_at_sigterm(executor: Executor) -> None:
+    executor.house.start()
+    ready = eventually(lambda: executor.said_event("executor:ready"), "the line that says ready")
+    assert f"127.0.0.1:{executor.house.port}" == ready["intake"]
+    assert {"status": "ok"} == health(executor.house.port)
+    with urllib.request.urlopen(f"http://localhost:{executor.review_port}/sign-in", timeout=20) as page:
+        assert page.status == 200
+    assert executor.house.stop() == 0
+    closed = executor.said_event("journal:close")
+    assert closed is not None
+    verified = executor.house.said("audit", "verify")
+    assert f"{closed['events']} events, head {closed['head']}\n" == verified
+
+
+def test_an_open_page_and_a_slow_request_do_not_hold_its_end(executor: Executor) -> None:
+    executor.house.start()
+    eventually(lambda: executor.said_event("executor:ready"), "the line that says ready")
+    with socket.create_connection(("127.0.0.1", executor.house.port)) as slow:
+        slow.sendall(b"POST /v1/proposals HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
+        with socket.create_connection(("127.0.0.1", executor.review_port)):
+            assert executor.house.stop() == 0
+
+
+def test_killed_at_any_time_it_starts_again(executor: Executor) -> None:
+    for _ in range(2):
+        executor.house.start()
+        assert executor.house.stop(signal.SIGKILL) == -signal.SIGKILL
+    executor.house.start()
+    assert executor.house.stop() == 0
+    assert executor.house.run("audit", "verify").returncode == 0
+
+
+def test_a_second_executor_on_the_same_journal_is_refused_and_the_first_goes_on(executor: Executor) -> None:
+    executor.house.start()
+    second = House("change_executor", executor.house.folder, executor.house.port)
+    text = executor.house.config.read_text()
+    other = executor.house.folder / "other.toml"
+    other.write_text(
+        text.replace(str(executor.house.port), str(free_port())).replace(str(executor.review_port), str(free_port()))
+    )
+    done = _run_serve(second, other)
+    assert (2, True) == (done[0], "another change-executor" in done[1])
+    assert {"status": "ok"} == health(executor.house.port)
+
+
+def _run_serve(house: House, config: Path) -> tuple[int, str]:
+    class Other(House):
+        @property
+        def config(self) -> Path:
+            return config
+
+    done = Other(house.module, house.folder, house.port).run("serve")
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("mistake", "named"),
+    [
+        (lambda text: text.replace('incoming = "Incoming"', 'incoming = "Nowhere"'), "Nowhere"),
+        (lambda text: text.replace('mailbox = "Processed"', 'mailbox = "Done"'), "`Done`"),
+        (lambda text: text.replace('mailbox = "Processed"', 'mailbox = "INCOMING"'), "same mailbox"),
+        (lambda text: text.replace("[intake]", "[intake]\ncolour = 1"), "intake.colour"),
+        (lambda text: text.replace('credential = "move"', 'credential = "none"'), "`none`"),
+        (lambda text: text.replace("/secret", "/missing"), "cannot be read"),
+        (lambda text: text.replace("quiet_seconds = 2", "quiet_seconds = "), "is not TOML"),
+        (lambda text: text.replace("/journal.db", "/nowhere/journal.db"), "nowhere"),
+        (lambda text: text.replace('user = "executor"', 'user = "nobody"'), "refused the login"),
+    ],
+)
+def test_a_mistake_of_the_operator_is_named_and_nothing_starts(
+    executor: Executor, mistake: Callable[[str], str], named: str
+) -> None:
+    executor.configure(mistake)
+    assert named in executor.refuses_to_start()
+
+
+def test_a_file_that_is_missing_is_named(executor: Executor) -> None:
+    executor.house.config.unlink()
+    assert "there is no such file" in executor.refuses_to_start()
+
+
+def test_a_port_that_is_taken_on_either_loopback_name_keeps_it_from_starting(executor: Executor) -> None:
+    with contextlib.closing(socket.create_server(("::1", executor.review_port), family=socket.AF_INET6)):
+        assert "[review] listen" in executor.refuses_to_start()
+
+
+def test_a_mail_server_that_was_never_seen_must_answer_first_and_one_that_was_may_be_down(
+    executor: Executor, dovecot: Dovecot
+) -> None:
+    dovecot.stop()
+    assert "no connection" in executor.refuses_to_start()
+    dovecot.start()
+    executor.house.start()
+    eventually(lambda: executor.said_event("executor:ready"), "the line that says ready")
+    assert executor.house.stop() == 0
+    dovecot.stop()
+    executor.house.start()
+    assert executor.said_event("mail_server:unreachable") is not None
+    assert {"status": "ok"} == health(executor.house.port)
+    assert executor.house.stop() == 0
+    # Other settings were never seen to be right.
+    executor.configure(lambda text: text.replace("quiet_seconds", "forget_texts_after_days = 3\nquiet_seconds"))
+    executor.house.start()
+    assert executor.house.stop() == 0
+    executor.configure(lambda text: text.replace('mailbox = "Processed"', 'mailbox = "Elsewhere"'))
+    assert "no connection" in executor.refuses_to_start()
+
+
+def test_tokens_are_made_listed_and_revoked_on_the_machine(executor: Executor) -> None:
+    house = executor.house
+    made = house.run("token", "create", "--agent", "triage", "--queue", "support", "--days", "7")
+    text = made.stdout.strip()
+    assert (0, 1) == (made.returncode, len(text.splitlines()))
+    token_id = text.split("_")[1]
+    listed = house.said("token", "list")
+    assert token_id in listed
+    assert text not in listed
+    assert "opens nothing" in house.said("token", "revoke", token_id)
+    assert "revoked" in house.said("token", "list")
+    for arguments, named in (
+        (("token", "revoke", token_id), "revoked already"),
+        (("token", "revoke", "aaaaaaaa"), "No token"),
+        (("token", "create", "--agent", "Triage!", "--queue", "support"), "not a name"),
+        (("token", "create", "--agent", "triage", "--queue", "elsewhere"), "It has: support"),
+        (("token", "create", "--agent", "triage", "--queue", "support", "--days", "0"), "days"),
+    ):
+        refused = house.run(*arguments)
+        assert (2, "") == (refused.returncode, refused.stdout)
+        assert named in refused.stderr
+        assert "Traceback" not in refused.stderr
+
+
+def test_people_are_added_and_let_in_on_the_machine(executor: Executor) -> None:
+    house = executor.house
+    assert house.run("user", "link", "ada").returncode == 2
+    house.said("user", "add", "ada")
+    assert house.run("user", "add", "ada").returncode == 2
+    link = house.said("user", "link", "ada").strip()
+    address, _, secret = link.partition("#")
+    assert f"http://localhost:{executor.review_port}/link" == address
+    assert len(secret) == 43
+    assert secret not in house.said("audit", "verify")
+
+
+def test_the_stop_button_on_the_machine_outlives_every_process(executor: Executor) -> None:
+    house = executor.house
+    assert "Stopped." in house.said("stop")
+    assert "already" in house.said("stop")
+    token = house.said("token", "create", "--agent", "triage", "--queue", "support").strip()
+    house.start()
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{house.port}/v1/proposals",
+        json.dumps({"emailId": "M" + "0" * 32, "from": "incoming", "to": "processed"}).encode(),
+        {"Content-Type": "application/json", "Authorization": f"Bearer {token}"},
+    )
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(request, timeout=20)
+    with refused.value as answer:
+        assert (503, "stopped") == (answer.code, json.load(answer)["code"])
+    # Another process releases it while the executor runs.
+    assert "Released." in house.said("resume")
+    with urllib.request.urlopen(request, timeout=20) as answer:
+        assert answer.status == 201
+    assert house.stop() == 0
+    assert house.run("audit", "verify").returncode == 0
+
+
+def test_a_changed_journal_is_found_on_the_machine(executor: Executor) -> None:
+    house = executor.house
+    house.said("user", "add", "ada")
+    with contextlib.closing(executor.journal()) as connection, connection:
+        connection.execute("DROP TRIGGER events_refuse_update")
+        connection.execute("UPDATE events SET actor = 'somebody' WHERE seq = 1")
+    found = house.run("audit", "verify")
+    assert found.returncode == 1
+    assert "wrong_hash: event 1" in found.stdout
+
+
+def test_no_token_reaches_the_log(executor: Executor) -> None:
+    house = executor.house
+    token = house.said("token", "create", "--agent", "triage", "--queue", "support").strip()
+    house.start()
+    for secret in (token, "mwr_" + token[4:], token[:-1] + "x"):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{house.port}/v1/queues", headers={"Authorization": f"Bearer {secret}"}
+        )
+        with contextlib.suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(request, timeout=20).close()
+    assert house.stop() == 0
+    assert token[5:40] not in house.log
