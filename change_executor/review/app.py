@@ -113,7 +113,8 @@ def make_app(
         redoc_url=None,
         openapi_url=None,
         redirect_slashes=False,
-        max_body_size=MAX_FORM_OCTETS,
+        # Forms are bounded where they are read, with a page that says so; this is for whatever else is sent.
+        max_body_size=4 * MAX_FORM_OCTETS,
         lifespan=lifespan,
         exception_handlers=_error_pages(),
     )

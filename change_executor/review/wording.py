@@ -67,6 +67,7 @@ OUTCOMES: Final = {
     Outcome.SERVER_REFUSED: "The mail server refused the move.",
     Outcome.UNDO_NOT_PERMITTED: "It was not moved back: the queue or the mail server does not allow it.",
     Outcome.UNDO_PLACE_UNKNOWN: "It was not moved back: a person settled the move, so nobody knows its place.",
+    Outcome.UNDO_DID_NOT_HAPPEN: "It was not moved back; it lies where it was moved to.",
     Outcome.POLICY_CHANGED: "The approval was given under other rules, so it has to be decided again.",
     Outcome.NOT_DECIDED_IN_TIME: "Nobody decided in time.",
     Outcome.SETTLED_BY_PERSON: "The outcome was uncertain; a person looked and settled it.",
