@@ -1,0 +1,65 @@
+"""The example configuration loads, and shows every key that there is with its default."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from change_executor.config import Destination, ExecutorSettings, Intake, JournalSettings, Queue, Reader, Review
+from shared.imap_login import ImapLogin
+from shared.settings import load_settings, settings_from
+
+EXAMPLE = Path(__file__).parents[2] / "deploy" / "examples" / "executor.toml"
+
+SECTIONS: dict[str, type[BaseModel]] = {
+    "": ExecutorSettings,
+    "[intake]": Intake,
+    "[review]": Review,
+    "[reader]": Reader,
+    "[journal]": JournalSettings,
+    "[[credentials]]": ImapLogin,
+    "[[queues]]": Queue,
+    "[queues.to.processed]": Destination,
+    "[queues.to.escalate]": Destination,
+}
+
+
+def keys_by_section(text: str) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {"": set()}
+    section = ""
+    for line in text.splitlines():
+        if line.startswith("["):
+            section = line.split("#")[0].strip()
+            found[section] = set()
+        elif match := re.match(r"#?([a-z_]+) = ", line):
+            found[section].add(match[1])
+    return found
+
+
+def test_the_example_loads() -> None:
+    settings = load_settings(EXAMPLE, ExecutorSettings)
+    assert ("support", "Incoming") == (settings.queues[0].id, settings.queues[0].incoming)
+
+
+def test_the_example_shows_every_key_and_no_other() -> None:
+    found = keys_by_section(EXAMPLE.read_text(encoding="utf-8"))
+    assert SECTIONS.keys() == found.keys()
+    tables = {"intake", "review", "reader", "journal", "credentials", "queues", "to"}
+    for section, model in SECTIONS.items():
+        assert set(model.model_fields) - tables == found[section], section
+
+
+def test_what_is_commented_out_shows_the_default_where_there_is_one() -> None:
+    text = EXAMPLE.read_text(encoding="utf-8")
+    plain = load_settings(EXAMPLE, ExecutorSettings)
+    # These have no default; the example shows how they look.
+    without_default = ("uid", "secret_command", "ca_file")
+    spelled_out = "\n".join(
+        line[1:] if re.match(r"#[a-z_]+ = ", line) and not line[1:].startswith(without_default) else line
+        for line in text.splitlines()
+    )
+    assert text != spelled_out
+    assert plain == settings_from(tomllib.loads(spelled_out), ExecutorSettings, "the example, spelled out")
