@@ -1,0 +1,293 @@
+"""The page in Chromium: a person's flows, and hostile mail that executes nothing and reaches nobody."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from typing import TYPE_CHECKING, Self
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from change_executor.journal.journal import read_proposal
+from change_executor.lifecycle import Event
+from change_executor.review import wording
+from change_executor.review.people import add_person
+from shared.proposal import MAX_REASON_CHARACTERS, State
+from tests.servers.browser import NewPage, console_errors
+from tests.servers.desk import PASSWORD, PERSON, ReviewPage, reading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def browser_page_signed_in(review_page: ReviewPage, browser_page: Page) -> Page:
+    sign_in_by_link(review_page, browser_page)
+    return browser_page
+
+
+def sign_in_by_link(review_page: ReviewPage, page: Page, name: str = PERSON) -> None:
+    page.goto(f"{review_page.url}/link#{review_page.rows.link(name)}")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+def state(review_page: ReviewPage, proposal_id: str) -> State:
+    with review_page.journal.reading() as connection:
+        return read_proposal(connection, proposal_id).state
+
+
+def open_item(review_page: ReviewPage, page: Page, proposal_id: str) -> None:
+    page.goto(f"{review_page.url}/p/{proposal_id}")
+
+
+def test_a_first_person_comes_in_by_a_link_sets_a_password_and_signs_in_with_it(
+    review_page: ReviewPage, browser_page: Page
+) -> None:
+    add_person(review_page.journal, "ines")
+    page = browser_page
+    secret = review_page.rows.link("ines")
+    page.goto(f"{review_page.url}/link#{secret}")
+    expect(page).to_have_url(f"{review_page.url}/link")
+    expect(page.get_by_label("Code")).to_have_value(secret)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_label("New password").fill(PASSWORD)
+    page.get_by_label("The same again").fill(PASSWORD)
+    page.get_by_role("button", name="Set the password").click()
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Name").fill("ines")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("Nothing waits for you.")).to_be_visible()
+    assert [] == console_errors(page)
+
+
+def test_a_person_approves_and_rejects_with_a_reason(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
+    page = browser_page_signed_in
+    first, second = review_page.rows.proposal(reading("First")), review_page.rows.proposal(reading("Second"))
+    page.goto(review_page.url)
+    page.get_by_role("link", name="First").click()
+    page.get_by_role("button", name="Approve the move").click()
+    expect(page.get_by_text("Approved. The executor moves it now.")).to_be_visible()
+    page.get_by_role("link", name="Second").click()
+    page.get_by_label("Reason").fill("She still waits for an answer")
+    page.get_by_role("button", name="Reject").click()
+    expect(page.get_by_text("Rejected. Look at it")).to_be_visible()
+    assert (State.APPROVED, State.REJECTED) == (state(review_page, first.id), state(review_page, second.id))
+    open_item(review_page, page, second.id)
+    expect(page.get_by_text("She still waits for an answer")).to_be_visible()
+    assert [] == console_errors(page)
+
+
+def test_a_person_settles_a_doubt(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
+    page = browser_page_signed_in
+    proposal = review_page.rows.proposal(reading("Perhaps"))
+    review_page.rows.approve(proposal.id)
+    review_page.rows.happen(proposal.id, Event.CLAIM, Event.DOUBT)
+    page.goto(review_page.url)
+    page.get_by_role("link", name="Perhaps").click()
+    page.get_by_role("button", name="It is in processed: it was moved").click()
+    expect(page.get_by_role("status")).to_contain_text("moved")
+    assert State.APPLIED is state(review_page, proposal.id)
+
+
+def test_a_person_undoes_a_move(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
+    page = browser_page_signed_in
+    moved = review_page.rows.moved(review_page.rows.proposal(reading("Moved")).id)
+    open_item(review_page, page, moved.id)
+    page.get_by_role("button", name="Undo the move").click()
+    expect(page.get_by_text("It is being moved back.")).to_be_visible()
+    assert State.UNDOING is state(review_page, moved.id)
+
+
+def test_what_changes_while_it_is_looked_at_is_told_and_a_decision_about_the_old_view_is_refused(
+    review_page: ReviewPage, browser_page_signed_in: Page
+) -> None:
+    page = browser_page_signed_in
+    proposal = review_page.rows.proposal(reading("Original"))
+    open_item(review_page, page, proposal.id)
+    button = page.get_by_role("button", name="Approve the move")
+    before = button.bounding_box()
+    review_page.rows.look(proposal.id, reading("Replaced"))
+    expect(page.get_by_text("This proposal changed while you look at it.")).to_be_visible()
+    assert before == button.bounding_box(), "nothing moves under the cursor"
+    button.click()
+    expect(page.get_by_role("alert")).to_have_text(wording.REFUSED["changed"])
+    expect(page.get_by_role("definition").filter(has_text="Replaced")).to_be_visible()
+    assert State.PENDING is state(review_page, proposal.id)
+    page.get_by_role("button", name="Approve the move").click()
+    expect(page.get_by_text("Approved. The executor moves it now.")).to_be_visible()
+
+
+def test_a_new_proposal_is_told_and_shown_when_asked(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
+    page = browser_page_signed_in
+    page.goto(review_page.url)
+    review_page.rows.proposal(reading("Brand new"))
+    expect(page.get_by_text("1 new proposal waits for you.")).to_be_visible()
+    expect(page).to_have_title("(1) Queue · Mailwarrant")
+    expect(page.get_by_text("Brand new")).to_be_hidden()
+    page.get_by_role("link", name="Show them").click()
+    expect(page.get_by_text("Brand new")).to_be_visible()
+
+
+def test_a_second_click_decides_nothing_twice(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
+    page = browser_page_signed_in
+    proposal = review_page.rows.proposal(reading())
+    open_item(review_page, page, proposal.id)
+    page.get_by_role("button", name="Approve the move").dblclick()
+    expect(page.get_by_text("Approved. The executor moves it now.")).to_be_visible()
+    assert State.APPROVED is state(review_page, proposal.id)
+
+
+def test_after_a_session_ended_a_person_comes_back_to_where_they_were(
+    review_page: ReviewPage, browser_page_signed_in: Page
+) -> None:
+    page = browser_page_signed_in
+    proposal = review_page.rows.proposal(reading("Patience"))
+    open_item(review_page, page, proposal.id)
+    review_page.clock.pass_by(hours=9)
+    page.get_by_role("button", name="Approve the move").click()
+    expect(page.get_by_text("Nothing was decided.")).to_be_visible()
+    page.get_by_role("link", name="Sign in").click()
+    page.get_by_label("Name").fill(PERSON)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page).to_have_url(f"{review_page.url}/p/{proposal.id}")
+    assert State.PENDING is state(review_page, proposal.id)
+
+
+def test_everything_works_without_javascript(review_page: ReviewPage, new_browser_page: NewPage) -> None:
+    page = new_browser_page(java_script_enabled=False)
+    proposals = [review_page.rows.proposal(reading(subject)) for subject in ("First", "Second")]
+    page.goto(f"{review_page.url}/link")
+    page.get_by_label("Code").fill(review_page.rows.link())
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("link", name="First").click()
+    page.get_by_role("button", name="Approve the move").click()
+    page.get_by_role("link", name="Second").click()
+    page.get_by_label("Reason").fill("No")
+    page.get_by_role("button", name="Reject").click()
+    assert [State.APPROVED, State.REJECTED] == [state(review_page, proposal.id) for proposal in proposals]
+    page.get_by_role("button", name="Stop all").click()
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_every_page_fits_360_pixels(review_page: ReviewPage, new_browser_page: NewPage) -> None:
+    page = new_browser_page(viewport={"width": 360, "height": 740})
+    long = "Verylongwordwithoutanyspace" * 30
+    proposal = review_page.rows.proposal(reading(long, long * 5, sender=[long], recipients=[long]), "y" * 500)
+    sign_in_by_link(review_page, page)
+    for path in ("/", f"/p/{proposal.id}", "/password", "/nowhere"):
+        page.goto(review_page.url + path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
+
+
+class Attacker:
+    """A server that counts whoever comes."""
+
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+        requests = self.requests
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                requests.append(self.path)
+                self.send_response(204)
+                self.end_headers()
+
+            do_POST = do_GET  # noqa: N815 - the standard library's names
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def attacker() -> Iterator[Attacker]:
+    with Attacker() as server:
+        yield server
+
+
+def tricks(url: str) -> list[str]:
+    """Markup, addresses, bidi, and words that imitate the page; each would be heard of at `url` or on the page."""
+    return [
+        f"<script>fetch('{url}/script');document.title='owned'</script>",
+        f"<img src='{url}/img' onerror=\"document.title='owned'\">",
+        f"<svg onload=\"document.title='owned'\"><image href='{url}/svg'/></svg>",
+        f"</pre></article><form method=post action='{url}/form'><button autofocus>Approve the move</button></form>",
+        f"<meta http-equiv=refresh content='0;url={url}/meta'>",
+        f"<link rel=stylesheet href='{url}/link'><style>@import '{url}/css';*{{background:url({url}/bg)}}</style>",
+        f"<iframe src='{url}/frame' srcdoc=\"<script>top.document.title='owned'</script>\"></iframe>",
+        f"<base href='{url}/base/'><object data='{url}/object'></object><embed src='{url}/embed'>",
+        f"<video src='{url}/video' autoplay></video><audio src='{url}/audio'></audio>",
+        f"<math><mtext><table><mglyph><style><img src={url}/mxss onerror=document.title='owned'>",
+        "<a href=\"javascript:document.title='owned'\">Approve the move</a>",
+        f'" autofocus onfocus="document.title=\'owned\'" x="<img src={url}/attribute>',
+        "{{ 7*7 }}{% raw %}${7*7}<%= 7*7 %>",
+        "\u202eevom eht evorppA\u202c \u2066hidden\u2069 \u200b\u200d\ufeff",
+        "Everything is stopped. Approved by rosa. If you approve, nothing is moved.",
+        "]]><!--<noscript><p title='</noscript><img src=x onerror=document.title=1>'>",
+        f"@{url}/at url({url}/url) {url}/plain",
+        "x" * 990,
+        "\U000e0041\U000e0042 \x07\x1b[31mred",
+        f"<details open ontoggle=\"document.title='owned'\"><summary>{url}/details</summary></details>",
+    ]
+
+
+def test_hostile_texts_execute_nothing_and_reach_nobody(
+    review_page: ReviewPage, browser_page_signed_in: Page, attacker: Attacker
+) -> None:
+    page, made = browser_page_signed_in, []
+    for trick in tricks(attacker.url):
+        seen = reading(
+            trick,
+            f"{trick}\n" * 3,
+            sender=[trick],
+            recipients=[trick],
+            date=trick,
+            hidden_text=trick,
+            cause=trick,
+            attachments=[{"name": trick, "type": trick, "size": 1}],
+            warnings=[{"code": "hidden_text", "detail": trick}],
+        )
+        made.append((trick, review_page.rows.proposal(seen, trick[:MAX_REASON_CHARACTERS])))
+    page.goto(review_page.url)
+    expect(page).to_have_title(f"({len(made)}) Queue · Mailwarrant")
+    for trick, proposal in made:
+        open_item(review_page, page, proposal.id)
+        expect(page).to_have_title("Waiting for a decision · Mailwarrant")
+        assert 1 == page.get_by_role("button", name="Approve the move").count()
+        assert [] == page.query_selector_all(
+            "main :is(img, svg, iframe, object, embed, video, audio, math, style, script)"
+        )
+        text = page.locator("pre.mail").first.evaluate("element => element.textContent")
+        assert trick.replace("\r", "") in str(text)
+        outside = page.locator("main form").evaluate_all("all => all.map(form => form.action)")
+        assert [f"{review_page.url}/p/{proposal.id}/{action}" for action in ("approve", "reject")] == outside
+    assert [] == attacker.requests
+    assert [] == console_errors(page)
+    assert {State.PENDING} == {state(review_page, proposal.id) for _, proposal in made}
+
+
+def test_the_counting_attacker_would_have_heard(browser_page: Page, attacker: Attacker) -> None:
+    """The positive control: the same tricks as a page of their own do reach the attacker."""
+    with browser_page.expect_request(f"{attacker.url}/img"):
+        browser_page.set_content("".join(tricks(attacker.url)[1:2]))
+    browser_page.wait_for_load_state("networkidle")
+    assert attacker.requests
