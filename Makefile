@@ -4,7 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: demo test check format bench fuzz docs lock clean
+.PHONY: environment demo test check format lock clean
+
+environment: ## both programs in .venv, to run them by hand
+	@deploy/environment demo $(VENV)
 
 demo: ## the whole path on a sample mailbox; ARGS=--unattended signs by itself and checks the outcome
 	@deploy/environment demo $(VENV)

@@ -80,10 +80,13 @@ def program_in(folder: Path) -> Program:
     if not _passable(libraries):
         shutil.copytree(libraries, folder / "libraries", ignore=shutil.ignore_patterns("playwright*", "mypy*"))
         libraries = folder / "libraries"
+    environment = [f"PYTHONPATH={code}:{libraries}", "PYTHONDONTWRITEBYTECODE=1"]
     interpreter = Path(sys.executable).resolve()
     if not _passable(interpreter):
         interpreter = _copied_interpreter(folder / "python")
-    return Program(("env", f"PYTHONPATH={code}:{libraries}", "PYTHONDONTWRITEBYTECODE=1", str(interpreter)))
+        # It looks for its own library where it was built, which no other user can reach.
+        environment.append(f"LD_LIBRARY_PATH={folder / 'python' / 'lib'}")
+    return Program(("env", *environment, str(interpreter)))
 
 
 def _copied_interpreter(folder: Path) -> Path:

@@ -75,7 +75,7 @@ def _one_moved_and_its_twin_left(server: Dovecot, octets: bytes) -> None:
 
 
 @pytest.mark.parametrize("point", [*LOOKING, *MOVING])
-def test_a_killed_executor_moves_the_message_once_after_its_restart(
+def test_g6_a_killed_executor_moves_the_message_once_after_its_restart(
     server: Dovecot, street: Houses, point: str
 ) -> None:
     octets = letter(f"Killed at {point.replace(':', ' ')}")
@@ -111,7 +111,7 @@ def test_a_killed_executor_moves_the_message_once_after_its_restart(
     [BreakPoint.BEFORE_COMMAND, BreakPoint.BEFORE_CRLF, BreakPoint.RESPONSE_DROPPED],
     ids=lambda point: point.name,
 )
-def test_a_broken_connection_ends_in_one_move(dovecot: Dovecot, tmp_path: Path, point: BreakPoint) -> None:
+def test_g6_a_broken_connection_ends_in_one_move(dovecot: Dovecot, tmp_path: Path, point: BreakPoint) -> None:
     octets = letter("Broken on the way")
     for _ in range(2):
         dovecot.deliver("Incoming", octets)

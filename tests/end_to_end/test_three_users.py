@@ -144,7 +144,7 @@ def _secrets_of(house: House) -> list[tuple[str, str]]:
     ]
 
 
-def test_no_user_reaches_into_the_other_house_and_the_agent_into_neither(street: Street) -> None:
+def test_g2_no_user_reaches_into_the_other_house_and_the_agent_into_neither(street: Street) -> None:
     reader, executor = _secrets_of(street.houses.reader), _secrets_of(street.houses.executor)
     refused = {"PermissionError"}
     for stranger, house in (
@@ -168,7 +168,7 @@ def test_only_the_executor_can_open_the_readers_private_socket(street: Street) -
     assert ["yes"] == street.attempts(street.executor, ("connect", str(path)))
 
 
-def test_the_agents_uid_is_refused_on_the_review_port_before_anything_is_read(street: Street) -> None:
+def test_g5_the_agents_uid_is_refused_on_the_review_port_before_anything_is_read(street: Street) -> None:
     page = f"http://127.0.0.1:{street.houses.review_port}/sign-in"
     assert ["403"] == street.attempts(street.agent, ("get", page))
     assert ["403"] == street.attempts(street.reader, ("get", page))

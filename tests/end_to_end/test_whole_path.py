@@ -20,7 +20,7 @@ def _judged_by(table: VerbTable, lines: list[bytes]) -> None:
         guard.pass_on(line.rstrip(b"\r\n") + b"\r\n")
 
 
-def test_from_mailbox_to_moved_message(dovecot: Dovecot, houses: Houses) -> None:
+def test_g1_g4_from_mailbox_to_moved_message(dovecot: Dovecot, houses: Houses) -> None:
     receipt = letter("Order 4711 arrived", "Everything arrived: thank you! Grüße")
     uid = dovecot.deliver("Incoming", receipt, ("\\Flagged", "$Label1"), RECEIVED)
     neighbour = dovecot.deliver("Incoming", letter("Where is order 4712?"), (), RECEIVED)
@@ -123,7 +123,7 @@ def test_an_invented_id_ends_stale_and_downloads_nothing(dovecot: Dovecot, runni
     dovecot.deliver("Incoming", letter("Bystander"))
     running.found("Bystander")
     view = running.reaches(running.propose("M" + "0" * 32), "stale")
-    assert "message_gone" == view["outcome"]["code"]
+    assert "message_not_found" == view["outcome"]["code"]
     assert not [line for line in dovecot.commands("executor") if b"FETCH" in line]
 
 
@@ -160,7 +160,7 @@ def test_a_reader_that_is_down_loses_no_proposal(dovecot: Dovecot, running: Hous
     assert "moved" == running.reaches(proposal_id, "applied")["outcome"]["code"]
 
 
-def test_the_stop_button_outlives_a_restart(dovecot: Dovecot, running: Houses) -> None:
+def test_g9_the_stop_button_outlives_a_restart(dovecot: Dovecot, running: Houses) -> None:
     dovecot.deliver("Incoming", letter("Halt"))
     proposal_id = running.propose(running.found("Halt"))
     with Person(running) as person:
