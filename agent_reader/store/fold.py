@@ -1,7 +1,7 @@
 """The one way in which text becomes words, for the index and for questions alike.
 
-Compatibility forms, letter case and the marks of Latin, Greek and Cyrillic letters are folded away; what is neither
-letter nor digit parts words. Scripts written without spaces become one word for each character, so that any run of
+Compatibility forms, letter case, accents and invisible characters are folded away; what is neither letter nor digit
+parts words. Scripts written without spaces become one word for each character, so that any run of
 them is found as a phrase. What comes out holds letters, digits, symbols such as emoji, and single spaces: nothing of
 it can be syntax.
 """
@@ -13,8 +13,13 @@ from typing import Final
 # Marks tokens of ours (mailbox, keyword, attachment); it never comes out of `fold`, so no text can forge one.
 TOKEN_MARK: Final = "\ue000"  # noqa: S105 - a search token, no secret
 
-# Combining marks that change a letter's look and not, to most people who search, the letter.
-_MARKS: Final = re.compile("[\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f]+")
+# What changes a letter's look and not, to most people who search, the letter: combining marks of Latin, Greek and
+# Cyrillic, points of Hebrew and Arabic; and what is not seen at all, with which a word can be hidden from a search.
+_UNSEEN: Final = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe0f\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\ufeff\U000e0000-\U000e0fff]+"
+)
 
 # Unicode's Stream-Safe Text Format (UAX 15 §13): a run of other marks past 30 is no text of any script, and Python's
 # normalisation takes quadratic time over it. A space every 30 characters bounds that and loses none.
@@ -28,7 +33,11 @@ _UNSPACED: Final = re.compile(
     "\u3100-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U0001f000-\U0001faff"
     "\U00020000-\U0003ffff])"
 )
-_NOT_WORD: Final = re.compile("[^\\w\u2600-\u27bf\U0001f000-\U0001faff]+|[_\ue000]+")
+# Vowel signs of Indian scripts, Thai, Lao, Myanmar and Khmer are letters here: without them words become others.
+_NOT_WORD: Final = re.compile(
+    "[^\\w\u0900-\u0963\u0966-\u0dff\u0e31-\u0e3a\u0e47-\u0e4e\u0eb1-\u0ebc\u0ec8-\u0ece\u102b-\u103e\u1056-\u1059"
+    "\u17b4-\u17d3\u2600-\u27bf\U0001f000-\U0001faff]+|[_\ue000]+"
+)
 _NOT_ASCII_WORD: Final = re.compile(r"[^a-z0-9]+")
 
 
@@ -36,17 +45,17 @@ def fold(text: str) -> str:
     """Return the words of a text, folded, with one space between; empty where it has none."""
     if text.isascii():
         return _NOT_ASCII_WORD.sub(" ", text.lower()).strip()
-    text = _LONG_RUN.sub(_in_pieces, _MARKS.sub("", text))
+    text = _LONG_RUN.sub(_in_pieces, _UNSEEN.sub("", text))
     text = unicodedata.normalize("NFKC", text).casefold()
-    text = unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", text)))
+    text = unicodedata.normalize("NFC", _UNSEEN.sub("", unicodedata.normalize("NFD", text)))
     return " ".join(_UNSPACED.sub(r" \1 ", _NOT_WORD.sub(" ", text)).split())
 
 
 def sort_order(text: str) -> str:
     """Return a text such that plain comparison sorts as people do: letter case and marks aside."""
-    text = _LONG_RUN.sub(_in_pieces, _MARKS.sub("", text))
+    text = _LONG_RUN.sub(_in_pieces, _UNSEEN.sub("", text))
     text = unicodedata.normalize("NFKC", text).casefold()
-    return " ".join(_MARKS.sub("", unicodedata.normalize("NFD", text)).split())
+    return " ".join(_UNSEEN.sub("", unicodedata.normalize("NFD", text)).split())
 
 
 def _in_pieces(run: re.Match[str]) -> str:

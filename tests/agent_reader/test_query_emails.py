@@ -1,0 +1,448 @@
+"""Email/query: filters, orders and pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_reader.query import QueryRefused, email_query, parse_email_query
+from agent_reader.query.filters import MAX_DEPTH
+from shared.message import JSON
+from tests.agent_reader.mirrored import (
+    ACCOUNT,
+    START,
+    Mirrored,
+    fetched,
+    id_of,
+    letter,
+    mirrored,
+    with_attachment,
+)
+
+GERMAN = letter("Die Lieferung kommt am Dienstag nach Köln.", subject="Grüße aus Düsseldorf", sender="Jürgen <j@x.de>")
+JAPANESE = letter("東京都庁で会いましょう。", subject="会議のお知らせ", sender="山田 <yamada@example.jp>")
+INVOICE = with_attachment("Please pay invoice 2026-0042 now.", subject="Invoice")
+HTML = letter(
+    "<html><head><title>secrettitle</title><style>.stylish{}</style></head><body><p>Visible words</p>"
+    "<div style='display:none'>hiddenwords</div><script>scripted()</script><!-- commented -->"
+    "<img alt='altword' src='http://tracker.example/pixel'></body></html>",
+    subject="Newsletter",
+    sender='"Shop, News" <news@shop.example>',
+    content_type="text/html; charset=utf-8",
+)
+BOTH = letter(
+    "--b\r\nContent-Type: text/plain\r\n\r\nplainword only here, and enough of it to be a text of its own.\r\n"
+    "--b\r\nContent-Type: text/html\r\n\r\n<p>richword only here</p>\r\n--b--",
+    subject="Two ways",
+    to="carol@example.net",
+    headers={"Cc": "Dan <dan@example.net>", "Bcc": "eve@example.net"},
+    content_type="multipart/alternative; boundary=b",
+)
+LETTERS = (GERMAN, JAPANESE, INVOICE, HTML, BOTH)
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
+    with mirrored(tmp_path_factory.mktemp("store")) as account:
+        account.begin("INBOX", "Archive", "Trash")
+        account.add(
+            "INBOX",
+            fetched(1, GERMAN, flags=["\\Seen"]),
+            fetched(2, JAPANESE, flags=["\\Flagged", "$Label1"]),
+            fetched(3, INVOICE),
+        )
+        account.add("Archive", fetched(4, HTML), fetched(5, BOTH, flags=["\\Seen"]), fetched(6, INVOICE))
+        account.add("Trash", fetched(7, GERMAN))
+        yield account
+
+
+@pytest.mark.parametrize(
+    ("condition", "letters"),
+    [
+        ({"text": "grüße"}, [GERMAN]),
+        ({"text": "GRUSSE"}, [GERMAN]),
+        ({"text": "gru\u0308ße düsseldorf köln"}, [GERMAN]),
+        ({"text": "dienstag lieferung"}, [GERMAN]),
+        ({"text": '"lieferung kommt"'}, [GERMAN]),
+        ({"text": "'lieferung kommt'"}, [GERMAN]),
+        ({"text": '"kommt lieferung"'}, []),
+        ({"text": "lieferung nirgends"}, []),
+        ({"text": "jürgen"}, [GERMAN]),
+        ({"text": "j@x.de"}, [GERMAN]),
+        ({"text": "東京"}, [JAPANESE]),
+        ({"text": "京都"}, [JAPANESE]),
+        ({"text": "東都"}, []),
+        ({"subject": "会議"}, [JAPANESE]),
+        ({"subject": "東京"}, []),
+        ({"body": "2026-0042"}, [INVOICE]),
+        ({"body": "0042"}, [INVOICE]),
+        ({"body": "invoice"}, [INVOICE]),
+        ({"subject": "grüße", "body": "köln"}, [GERMAN]),
+        ({"subject": "grüße", "body": "düsseldorf"}, []),
+        ({"text": "visible"}, [HTML]),
+        ({"text": "altword"}, [HTML]),
+        ({"text": "hiddenwords"}, []),
+        ({"text": "stylish"}, []),
+        ({"text": "scripted"}, []),
+        ({"text": "commented"}, []),
+        ({"text": "div"}, []),
+        ({"text": "img"}, []),
+        ({"text": "tracker"}, []),
+        ({"text": "plainword"}, [BOTH]),
+        ({"text": "richword"}, [BOTH]),
+        ({"from": "shop, news"}, [HTML]),
+        ({"from": "news@shop.example"}, [HTML]),
+        ({"from": "carol"}, []),
+        ({"to": "carol"}, [BOTH]),
+        ({"cc": "dan"}, [BOTH]),
+        ({"bcc": "eve"}, [BOTH]),
+        ({"text": "eve dan"}, [BOTH]),
+        ({"hasAttachment": True}, [INVOICE]),
+        ({"hasAttachment": False}, [GERMAN, JAPANESE, HTML, BOTH]),
+        ({"hasKeyword": "$seen"}, [GERMAN, BOTH]),
+        ({"hasKeyword": "$LABEL1"}, [JAPANESE]),
+        ({"notKeyword": "$seen"}, [JAPANESE, INVOICE, HTML]),
+        ({"hasKeyword": "$recent"}, []),
+        ({"minSize": len(HTML)}, [each for each in LETTERS if len(each) >= len(HTML)]),
+        ({"maxSize": len(HTML)}, [each for each in LETTERS if len(each) < len(HTML)]),
+        ({"after": "2026-01-01T12:02:00Z"}, [JAPANESE, INVOICE, HTML, BOTH]),
+        ({"before": "2026-01-01T12:02:00Z"}, [GERMAN]),
+        ({"after": "2026-01-01T12:02:00.5Z"}, [INVOICE, HTML, BOTH]),
+        ({"before": "2026-01-01T12:02:00.5Z"}, [GERMAN, JAPANESE]),
+        ({"after": "2026-01-01T12:02:00Z", "before": "2026-01-01T12:04:00Z", "text": "invoice"}, [INVOICE]),
+        ({"after": "2026-01-01T12:04:00Z", "text": "invoice"}, []),
+        ({"text": "invoice", "minSize": 10, "hasAttachment": True, "notKeyword": "$seen"}, [INVOICE]),
+        ({"text": "  "}, list(LETTERS)),
+        ({}, list(LETTERS)),
+        (None, list(LETTERS)),
+    ],
+)
+def test_a_condition_finds_what_it_says(
+    account: Mirrored, condition: Mapping[str, JSON] | None, letters: list[bytes]
+) -> None:
+    result = account.query(filter=condition, calculateTotal=True)
+    assert set(result.ids) == set(map(id_of, letters))
+    assert result.total == len(letters)
+
+
+def test_a_mailbox_and_other_mailboxes(account: Mirrored) -> None:
+    inbox, archive, trash = map(account.mailbox_id, ("INBOX", "Archive", "Trash"))
+    assert account.found(inMailbox=inbox) == set(map(id_of, (GERMAN, JAPANESE, INVOICE)))
+    assert account.found(inMailbox=inbox, text="invoice") == {id_of(INVOICE)}
+    assert account.found(inMailbox=trash, text="invoice") == set()
+    assert account.found(inMailbox=inbox, minSize=len(INVOICE)) == {id_of(INVOICE)}
+    assert account.found(inMailboxOtherThan=[inbox]) == set(map(id_of, (GERMAN, INVOICE, HTML, BOTH)))
+    assert account.found(inMailboxOtherThan=[inbox, trash]) == set(map(id_of, (INVOICE, HTML, BOTH)))
+    assert account.found(inMailboxOtherThan=[inbox, archive, trash]) == set()
+    assert account.found(inMailboxOtherThan=[]) == set(map(id_of, LETTERS))
+
+
+def _operator(operator: str, *conditions: Mapping[str, JSON]) -> dict[str, JSON]:
+    return {"operator": operator, "conditions": list(conditions)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "letters"),
+    [
+        (_operator("AND"), list(LETTERS)),
+        (_operator("NOT"), list(LETTERS)),
+        (_operator("OR"), []),
+        (_operator("AND", {}, {}), list(LETTERS)),
+        (_operator("NOT", {}), []),
+        (_operator("OR", {"text": "grüße"}, {"text": "invoice"}), [GERMAN, INVOICE]),
+        (_operator("NOT", {"text": "grüße"}, {"text": "invoice"}), [JAPANESE, HTML, BOTH]),
+        (_operator("NOT", {"text": "grüße"}, {"minSize": 0}), []),
+        (_operator("OR", {"text": "grüße"}, {"after": "2026-01-01T12:05:00Z"}), [GERMAN, BOTH]),
+        (_operator("AND", _operator("NOT", {"hasKeyword": "$seen"}), {"hasAttachment": False}), [JAPANESE, HTML]),
+        (
+            _operator("NOT", _operator("AND", {"hasKeyword": "$seen"}, {"maxSize": 10**6}), {"text": "visible"}),
+            [JAPANESE, INVOICE],
+        ),
+        (_operator("OR", _operator("NOT", {"text": "invoice"}), {"hasAttachment": True}), list(LETTERS)),
+        (_operator("AND", {"text": "invoice"}, _operator("OR")), []),
+        (_operator("NOT", _operator("NOT", {"text": "invoice"})), [INVOICE]),
+    ],
+)
+def test_operators_nest(account: Mirrored, asked: JSON, letters: list[bytes]) -> None:
+    result = account.query(filter=asked, calculateTotal=True)
+    assert set(result.ids) == set(map(id_of, letters))
+    assert result.total == len(letters)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "invoice AND nowhere",
+        "invoice OR grüße",
+        "invoice NOT pay",
+        "invo*",
+        "NEAR(invoice pay)",
+        "NEAR(invoice pay, 2)",
+        "subject_words:invoice",
+        "tokens : invoice",
+        "{body_words} : invoice",
+        "^invoice nowhere",
+        '"invoice" + "grüße"',
+        "invoice) OR (grüße",
+        '"; DROP TABLE search; --',
+        '\\" OR \\"',
+        "invoice\x00nowhere",
+        "\ue000e",
+        "\ue000m1",
+    ],
+)
+def test_query_syntax_in_a_text_is_words_like_any_other(account: Mirrored, text: str) -> None:
+    """None of these words stands in one message together, so as data they find nothing."""
+    assert account.query(filter={"text": text}, calculateTotal=True).total == 0
+
+
+@pytest.mark.parametrize(
+    "text", ['"invoice', 'invoice"', "'invoice", "invoice'", '"invoice" please', "(invoice)", "invoice:"]
+)
+def test_unbalanced_quotes_and_punctuation_around_a_word_do_not_hide_it(account: Mirrored, text: str) -> None:
+    assert account.found(text=text) == {id_of(INVOICE)}
+
+
+def test_a_quote_is_escaped_within_a_phrase(account: Mirrored) -> None:
+    assert account.found(text='"pay \\"invoice"') == {id_of(INVOICE)}
+    assert account.found(text="'please pay' \"invoice 2026-0042\" now") == {id_of(INVOICE)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "named"),
+    [
+        ({"filter": {"allInThreadHaveKeyword": "$seen"}}, "unsupportedFilter", "filter"),
+        ({"filter": {"header": ["Subject"]}}, "unsupportedFilter", "filter"),
+        ({"filter": {"shoeSize": 43}}, "unsupportedFilter", "filter"),
+        ({"filter": []}, "invalidArguments", "filter"),
+        ({"filter": {"operator": "XOR", "conditions": []}}, "invalidArguments", "filter"),
+        ({"filter": {"operator": "AND"}}, "invalidArguments", "filter"),
+        ({"filter": {"operator": "AND", "conditions": {}}}, "invalidArguments", "filter"),
+        ({"filter": {"operator": "AND", "conditions": [], "text": "x"}}, "invalidArguments", "filter"),
+        ({"filter": {"operator": "AND", "conditions": [None]}}, "invalidArguments", "filter"),
+        ({"filter": {"inMailbox": None}}, "invalidArguments", "inMailbox"),
+        ({"filter": {"inMailbox": "Fnone"}}, "invalidArguments", "filter"),
+        ({"filter": {"inMailbox": "no id"}}, "invalidArguments", "inMailbox"),
+        ({"filter": {"inMailboxOtherThan": "Fnone"}}, "invalidArguments", "inMailboxOtherThan"),
+        ({"filter": {"text": 7}}, "invalidArguments", "text"),
+        ({"filter": {"text": None}}, "invalidArguments", "text"),
+        ({"filter": {"text": "x" * 1001}}, "invalidArguments", "text"),
+        ({"filter": {"text": " ".join(map(str, range(51)))}}, "invalidArguments", "text"),
+        ({"filter": {"text": "--- ?!"}}, "unsupportedFilter", "text"),
+        ({"filter": {"before": "2026-6-1"}}, "invalidArguments", "before"),
+        ({"filter": {"before": "2026-02-30T00:00:00Z"}}, "invalidArguments", "before"),
+        ({"filter": {"after": "2026-01-01T00:00:00+01:00"}}, "invalidArguments", "after"),
+        ({"filter": {"after": "2026-01-01"}}, "invalidArguments", "after"),
+        ({"filter": {"minSize": -1}}, "invalidArguments", "minSize"),
+        ({"filter": {"maxSize": 1.5}}, "invalidArguments", "maxSize"),
+        ({"filter": {"minSize": True}}, "invalidArguments", "minSize"),
+        ({"filter": {"hasAttachment": 1}}, "invalidArguments", "hasAttachment"),
+        ({"filter": {"hasKeyword": "no keyword"}}, "invalidArguments", "hasKeyword"),
+        ({"filter": {"notKeyword": ""}}, "invalidArguments", "notKeyword"),
+        ({"sort": [{"property": "hasKeyword", "keyword": "$seen"}]}, "unsupportedSort", "sort"),
+        ({"sort": [{"property": "shoeSize"}]}, "unsupportedSort", "sort"),
+        ({"sort": [{"property": "subject", "collation": "i;octet"}]}, "unsupportedSort", "sort"),
+        ({"sort": [{"isAscending": True}]}, "invalidArguments", "sort"),
+        ({"sort": [{"property": "size", "isAscending": "yes"}]}, "invalidArguments", "sort"),
+        ({"sort": [{"property": "size", "order": "up"}]}, "invalidArguments", "sort"),
+        ({"sort": {"property": "size"}}, "invalidArguments", "sort"),
+        ({"sort": [{"property": "size"}] * 7}, "unsupportedSort", "sort"),
+        ({"limit": -1}, "invalidArguments", "limit"),
+        ({"limit": "10"}, "invalidArguments", "limit"),
+        ({"position": 2**53}, "invalidArguments", "position"),
+        ({"position": None}, "invalidArguments", "position"),
+        ({"offset": 1}, "invalidArguments", "offset"),
+        ({"anchor": "Mnone"}, "anchorNotFound", "anchor"),
+        ({"anchor": 3}, "invalidArguments", "anchor"),
+        ({"calculateTotal": "yes"}, "invalidArguments", "calculateTotal"),
+        ({"collapseThreads": None}, "invalidArguments", "collapseThreads"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused_and_named(
+    account: Mirrored, asked: dict[str, Any], error: str, named: str
+) -> None:
+    with pytest.raises(QueryRefused) as refused:
+        account.query(**asked)
+    assert (refused.value.type, refused.value.arguments) == (error, (named,))
+    assert refused.value.description
+
+
+def test_nesting_has_an_end_and_what_is_within_is_answered(account: Mirrored) -> None:
+    nested: dict[str, JSON] = {"text": "invoice"}
+    for _ in range(MAX_DEPTH - 1):
+        nested = _operator("AND", nested)
+    assert account.query(filter=nested).ids == (id_of(INVOICE),)
+    nots: dict[str, JSON] = {"text": "invoice"}
+    for _ in range(MAX_DEPTH - 2):
+        nots = _operator("NOT", nots)
+    assert account.query(filter=nots).ids == (id_of(INVOICE),)
+    with pytest.raises(QueryRefused) as refused:
+        account.query(filter=_operator("AND", nested))
+    assert refused.value.type == "unsupportedFilter"
+    with pytest.raises(QueryRefused):
+        account.query(filter=_operator("OR", *[{"text": "x"}] * 200))
+    assert account.query(filter=_operator("OR", *[{"text": f"x{number}"} for number in range(199)])).ids == ()
+    twice: dict[str, JSON] = {"text": "invoice", "minSize": 1}
+    assert account.query(filter=_operator("AND", *[twice] * 100)).ids == (id_of(INVOICE),)
+
+
+def test_a_phrase_of_a_thousand_characters_is_searched_for(account: Mirrored) -> None:
+    assert account.query(filter={"text": "東" * 1000}).ids == ()
+
+
+def test_the_default_order_is_newest_received_first_whatever_the_uids(tmp_path: Path) -> None:
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX")
+        letters = [letter(f"number {number}", headers={"Date": "rubbish"}) for number in range(20)]
+        messages = [fetched(uid, octets, at=START - timedelta(hours=uid)) for uid, octets in enumerate(letters, 1)]
+        account.add("INBOX", *messages[::2])
+        account.add("INBOX", *messages[1::2])
+        newest_first = tuple(map(id_of, letters))
+        assert account.query().ids == newest_first
+        assert account.query(filter={"text": "number"}).ids == newest_first
+        assert account.query(filter={"inMailbox": account.mailbox_id("INBOX")}).ids == newest_first
+        assert account.query(sort=[{"property": "receivedAt"}]).ids == newest_first[::-1]
+        assert account.query(sort=[{"property": "receivedAt", "isAscending": False}]).ids == newest_first
+        assert account.query(sort=[{"property": "sentAt", "isAscending": False}]).ids == newest_first
+
+
+def test_orders_by_other_properties(tmp_path: Path) -> None:
+    letters = {
+        "b": letter(
+            "xx" * 9, subject="Re: beta", sender="Änne <z@x>", to="b@x", headers={"Date": "1 Jan 2020 00:00 +0000"}
+        ),
+        "a": letter(
+            "xxxx", subject="[list] Alpha", sender="zoe@x", to="a@x", headers={"Date": "1 Jan 2019 00:00 +0000"}
+        ),
+        "c": letter("x", subject="gamma", sender="Bob <a@x>", to="c@x", headers={"Date": "1 Jan 2021 00:00 +0000"}),
+    }
+    names = {id_of(octets): name for name, octets in letters.items()}
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX")
+        account.add("INBOX", *(fetched(uid, octets, at=START) for uid, octets in enumerate(letters.values(), 1)))
+
+        def order(*comparators: JSON) -> str:
+            return "".join(names[each] for each in account.query(sort=list(comparators)).ids)
+
+        assert order({"property": "subject"}) == "abc"
+        assert order({"property": "subject", "isAscending": False, "collation": "i;unicode-casemap"}) == "cba"
+        assert order({"property": "from"}) == "bca"
+        assert order({"property": "to"}) == "abc"
+        assert order({"property": "sentAt"}) == "abc"
+        by_size = "".join(sorted(letters, key=lambda name: len(letters[name])))
+        assert order({"property": "size"}) == by_size
+        assert order({"property": "receivedAt"}, {"property": "subject"}) == "abc"
+        assert order({"property": "receivedAt"}, {"property": "subject", "isAscending": False}) == "cba"
+
+
+def test_positions_anchors_and_limits(account: Mirrored) -> None:
+    whole = account.query().ids
+    assert len(whole) == 5
+    assert account.query().limit == 500
+    assert account.query().total is None
+    assert account.query(limit=2).limit is None
+    assert account.query(limit=10**6).limit == 500
+    cases: list[tuple[dict[str, JSON], int, tuple[str, ...]]] = [
+        ({"position": 1, "limit": 2}, 1, whole[1:3]),
+        ({"position": -2}, 3, whole[3:]),
+        ({"position": -9}, 0, whole),
+        ({"position": 5}, 5, ()),
+        ({"position": 99}, 99, ()),
+        ({"limit": 0}, 0, ()),
+        ({"anchor": whole[2]}, 2, whole[2:]),
+        ({"anchor": whole[2], "anchorOffset": -1, "limit": 2}, 1, whole[1:3]),
+        ({"anchor": whole[2], "anchorOffset": -9}, 0, whole),
+        ({"anchor": whole[2], "anchorOffset": 9}, 11, ()),
+        ({"anchor": whole[2], "position": -1}, 2, whole[2:]),
+        ({"anchorOffset": 3}, 0, whole),
+    ]
+    for asked, position, expected in cases:
+        result = account.query(**asked, calculateTotal=True)
+        assert (result.position, result.ids, result.total) == (position, expected, 5), asked
+    with pytest.raises(QueryRefused, match="anchorNotFound"):
+        account.query(filter={"text": "invoice"}, anchor=id_of(GERMAN))
+
+
+def test_a_limit_of_the_server_is_kept_and_told(account: Mirrored) -> None:
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        result = email_query(snapshot, parse_email_query({"limit": 4}), max_limit=3)
+    assert (len(result.ids), result.limit) == (3, 3)
+
+
+def test_collapsed_threads_show_their_first_email_and_count_once(tmp_path: Path) -> None:
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX")
+        letters = [
+            letter(f"{thread} {number}", subject=f"S{thread}", headers={"Message-ID": f"<{thread}@x>"})
+            for number in range(3)
+            for thread in range(4)
+        ]
+        account.add("INBOX", *(fetched(uid, octets) for uid, octets in enumerate(letters, 1)))
+        newest = tuple(id_of(octets) for octets in reversed(letters[-4:]))
+        for condition in (None, {"inMailbox": account.mailbox_id("INBOX")}, {"minSize": 1}):
+            result = account.query(filter=condition, collapseThreads=True, calculateTotal=True)
+            assert (result.ids, result.total) == (newest, 4)
+        oldest_first = account.query(collapseThreads=True, sort=[{"property": "receivedAt"}], position=-1)
+        assert (oldest_first.position, oldest_first.ids) == (3, (id_of(letters[3]),))
+        page = account.query(collapseThreads=True, anchor=newest[1], anchorOffset=1, limit=1)
+        assert (page.position, page.ids) == (2, newest[2:3])
+        with pytest.raises(QueryRefused, match="anchorNotFound"):
+            account.query(collapseThreads=True, anchor=id_of(letters[0]))
+        assert account.query(filter={"text": '"1 1"'}, collapseThreads=True).ids == (id_of(letters[5]),)
+        assert account.mailbox("INBOX")["totalThreads"] == 4
+
+
+def test_dates_before_1970_and_far_ahead_are_in_order(tmp_path: Path) -> None:
+    moments = [datetime(1969, 7, 20, tzinfo=UTC), START, datetime(9999, 12, 31, tzinfo=UTC)]
+    letters = [letter(str(moment.year)) for moment in moments]
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX")
+        account.add("INBOX", *(fetched(uid, letters[uid], at=moments[uid]) for uid in range(3)))
+        assert account.query().ids == tuple(map(id_of, reversed(letters)))
+        assert account.found(before="1970-01-01T00:00:00Z") == {id_of(letters[0])}
+        assert account.found(after="2100-01-01T00:00:00Z", text="9999") == {id_of(letters[2])}
+        assert account.email(id_of(letters[0]), "receivedAt")["receivedAt"] == "1969-07-20T00:00:00Z"
+
+
+def test_the_query_state_is_that_of_the_snapshot_and_changes_with_the_mail(tmp_path: Path) -> None:
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX")
+        before = account.query()
+        assert before.query_state == account.state() == account.query().query_state
+        assert before.can_calculate_changes is False
+        account.add("INBOX", fetched(1, letter()))
+        assert account.query().query_state != before.query_state
+
+
+def test_ten_thousand_messages_are_all_there(tmp_path: Path) -> None:
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX", "Archive")
+        for start in range(0, 10_000, 1_000):
+            name = "INBOX" if start < 5_000 else "Archive"
+            account.add(
+                name,
+                *(
+                    fetched(
+                        uid,
+                        letter(f"word{uid % 100} every", headers={"Message-ID": f"<{uid % 4000}@x>"}),
+                        flags=["\\Seen"] if uid % 2 else [],
+                        at=START + timedelta(seconds=uid // 50),
+                    )
+                    for uid in range(start + 1, start + 1_001)
+                ),
+            )
+        account.end_round()
+        total = {name: account.mailbox(name)["totalEmails"] for name in ("INBOX", "Archive")}
+        distinct = len({(uid % 100, uid % 4000) for uid in range(1, 10_001)})
+        assert account.query(calculateTotal=True).total == distinct
+        assert total["INBOX"] == len({uid % 4000 for uid in range(1, 5_001)})
+        assert account.query(filter={"text": "every"}, calculateTotal=True).total == distinct
+        pages = [
+            account.query(filter={"text": "every"}, position=position, limit=500).ids
+            for position in range(0, distinct, 500)
+        ]
+        assert len({email_id for page in pages for email_id in page}) == distinct

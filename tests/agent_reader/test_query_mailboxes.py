@@ -1,0 +1,152 @@
+"""Mailbox/get: the tree, the roles and the counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_reader.query import QueryRefused, mailbox_get
+from agent_reader.sync.mirror import ListedMailbox
+from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, letter, listed, mirrored
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Mirrored]:
+    with mirrored(tmp_path / "store") as account:
+        yield account
+
+
+def _mail(name: str, thread: str) -> bytes:
+    return letter(name, subject=thread, headers={"Message-ID": f"<{thread}@x>"})
+
+
+def test_all_eleven_properties_are_there_with_their_types(account: Mirrored) -> None:
+    account.put_listing(listed("INBOX"), ListedMailbox("Work", "/", frozenset(), subscribed=False))
+    work = account.mailbox("Work")
+    assert work == {
+        "id": work["id"],
+        "name": "Work",
+        "parentId": None,
+        "role": None,
+        "sortOrder": 10,
+        "totalEmails": 0,
+        "unreadEmails": 0,
+        "totalThreads": 0,
+        "unreadThreads": 0,
+        "myRights": {
+            "mayReadItems": True,
+            "mayAddItems": False,
+            "mayRemoveItems": False,
+            "maySetSeen": False,
+            "maySetKeywords": False,
+            "mayCreateChild": False,
+            "mayRename": False,
+            "mayDelete": False,
+            "maySubmit": False,
+        },
+        "isSubscribed": False,
+    }
+    assert str(work["id"]).startswith("F")
+    assert account.mailbox("INBOX")["role"] == "inbox"
+
+
+def test_roles_come_from_attributes_and_none_is_there_twice(account: Mirrored) -> None:
+    account.put_listing(
+        listed("INBOX", "\\Archive"),
+        listed("Sent", "\\Sent", "\\HasNoChildren"),
+        listed("Sent Messages", "\\Sent"),
+        listed("Spam", "\\Junk"),
+        listed("Trash", "\\Trash"),
+        listed("Work/INBOX"),
+    )
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        roles = [each["role"] for each in mailbox_get(snapshot, None, ["role"]).list]
+    assert roles == ["inbox", "sent", None, "junk", "trash", None]
+
+
+def test_the_tree_follows_the_delimiter_and_makes_nothing_up(account: Mirrored) -> None:
+    account.put_listing(
+        listed("INBOX", delimiter="."),
+        listed("INBOX.Child", delimiter="."),
+        listed("INBOX.Child.Grandchild", delimiter="."),
+        listed("Never.Listed.Leaf", delimiter="."),
+        listed("Parent", "\\Noselect", delimiter="."),
+        listed("Parent.Child", delimiter="."),
+        listed(".odd.", delimiter="."),
+        listed("Flat.Name", delimiter=None),
+    )
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        names = {each["id"]: each["name"] for each in mailbox_get(snapshot).list}
+        tree = {(each["name"], names.get(each["parentId"])) for each in mailbox_get(snapshot).list}
+    assert tree == {
+        ("INBOX", None),
+        ("Child", "INBOX"),
+        ("Grandchild", "Child"),
+        ("Never.Listed.Leaf", None),
+        ("Parent", None),
+        ("Child", "Parent"),
+        (".odd.", None),
+        ("Flat.Name", None),
+    }
+    rights = account.mailbox("Parent")["myRights"]
+    assert isinstance(rights, dict)
+    assert rights["mayReadItems"] is False
+
+
+def test_names_are_nfc_and_siblings_never_share_one(account: Mirrored) -> None:
+    account.put_listing(listed("INBOX"), listed("Bu\u0308ro"), listed("B\u00fcro"), listed("A & B 🎉 日本"))
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        names = [each["name"] for each in mailbox_get(snapshot, None, ["name"]).list]
+    assert names == ["INBOX", "A & B 🎉 日本", "B\u00fcro", "B\u00fcro (2)"]
+
+
+def test_counts_of_emails_and_threads(account: Mirrored) -> None:
+    account.begin("INBOX", "Archive")
+    account.add("INBOX", fetched(1, _mail("1", "a")), fetched(2, _mail("2", "a"), flags=["\\Seen"]))
+    account.add("INBOX", fetched(3, _mail("3", "b"), flags=["\\Draft"]), fetched(4, _mail("4", "c")))
+    inbox = account.mailbox("INBOX")
+    assert (inbox["totalEmails"], inbox["unreadEmails"]) == (4, 2)
+    assert (inbox["totalThreads"], inbox["unreadThreads"]) == (3, 2)
+
+
+def test_an_unread_email_elsewhere_makes_its_thread_unread_in_every_mailbox_that_holds_part_of_it(
+    account: Mirrored,
+) -> None:
+    account.put_listing(listed("INBOX"), listed("Archive"), listed("Trash", "\\Trash"))
+    for number, name in enumerate(("INBOX", "Archive", "Trash")):
+        account.mirror.restart(account.handle(name), number + 1)
+    account.add("INBOX", fetched(1, _mail("1", "a"), flags=["\\Seen"]))
+    account.add("Archive", fetched(1, _mail("2", "a")))
+    account.add("Trash", fetched(1, _mail("3", "a"), flags=["\\Seen"]))
+    unread = {name: account.mailbox(name)["unreadThreads"] for name in ("INBOX", "Archive", "Trash")}
+    assert unread == {"INBOX": 1, "Archive": 1, "Trash": 0}
+    account.flag("Archive", 1, "\\Seen")
+    account.flag("Trash", 1)
+    unread = {name: account.mailbox(name)["unreadThreads"] for name in ("INBOX", "Archive", "Trash")}
+    assert unread == {"INBOX": 0, "Archive": 0, "Trash": 1}
+
+
+def test_a_change_that_touches_another_mailboxs_unread_threads_is_noted_for_it(account: Mirrored) -> None:
+    account.begin("INBOX", "Archive")
+    account.add("INBOX", fetched(1, _mail("1", "a"), flags=["\\Seen"]))
+    account.add("Archive", fetched(1, _mail("2", "a")))
+    before = account.state()
+    account.flag("Archive", 1, "\\Seen")
+    assert ("Mailbox", account.mailbox_id("INBOX")) in account.changes_since(before)
+
+
+def test_ids_and_properties_that_are_asked_for(account: Mirrored) -> None:
+    account.begin("INBOX", "Archive")
+    inbox = account.mailbox_id("INBOX")
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        result = mailbox_get(snapshot, [inbox, "Fnone", inbox, "?"], ["name"])
+        assert result.list == ({"id": inbox, "name": "INBOX"},)
+        assert result.not_found == ("Fnone", "?")
+        assert result.state == snapshot.state
+        assert mailbox_get(snapshot, []).list == ()
+        assert len(mailbox_get(snapshot).list) == 2
+        with pytest.raises(QueryRefused) as refused:
+            mailbox_get(snapshot, None, ["shoeSize"])
+    assert (refused.value.type, refused.value.arguments) == ("invalidArguments", ("properties",))
