@@ -28,7 +28,7 @@ from shared.message.model import Message, Part
 from shared.message.parser import parse
 from shared.message.reading import HiddenText, HidingTrick, ReadableText, TextSource
 from shared.message.subject import base_subject
-from shared.message.text import preview, readable_text
+from shared.message.text import preview, preview_of, readable_text
 
 __all__ = [
     "BODY_PROPERTIES",
@@ -63,5 +63,6 @@ __all__ = [
     "parse_header_property",
     "part_json",
     "preview",
+    "preview_of",
     "readable_text",
 ]

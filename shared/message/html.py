@@ -262,6 +262,8 @@ def _target(href: str) -> str:
     if not target or target.startswith("#"):
         return ""
     scheme = _SCHEME.match(target)
+    if scheme is None and "." not in target:
+        return ""  # a place within some site that the mail does not name
     if scheme is not None and scheme[1].lower() not in _SHOWN_SCHEMES:
         return f"{scheme[1].lower()}:…"
     target = target.replace("<", "%3C").replace(">", "%3E").replace(" ", "%20")

@@ -16,11 +16,14 @@ _STUB_MAX_WORDS: Final = 60
 # A plain alternative stands for its HTML if it has most of its words. Half leaves room for menus and legal lines.
 _STUB_MISSING_SHARE: Final = 0.5
 
-# Enough text for a preview however many blanks and "view in browser" lines come first.
-_PREVIEW_SOURCE_CHARACTERS: Final = 8_192
+# Enough text for a preview however many blanks and "view in browser" lines come first, and to tell a stub by.
+_PREVIEW_SOURCE_CHARACTERS: Final = 4_096
 
 _WORD: Final = re.compile(r"\w++")
 _LINK: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*+>|\bhttps?://[^\s<>]++")
+
+# Pictures by their names, and rules drawn with characters.
+_SAYS_NOTHING: Final = re.compile(r"\[image: [^\[\]\n]*+\]|[-=_*~#+]{4,}+")
 
 # First lines that say nothing about the message, as senders of newsletters write them.
 _VIEW_IN_BROWSER: Final = re.compile(
@@ -100,9 +103,14 @@ def preview(message: Message) -> str:
 
     Without links, invisible characters, and the first lines that only offer a browser. RFC 8621 §4.1.4.
     """
-    text = clean(_LINK.sub(" ", readable_text(message).text[:_PREVIEW_SOURCE_CHARACTERS])).text
-    lines = [line.strip() for line in text.split("\n")]
-    telling = [line for line in lines if line]
+    return preview_of(readable_text(message))
+
+
+def preview_of(reading: ReadableText) -> str:
+    """Return the preview of a text that was read already."""
+    text = clean(_LINK.sub(" ", reading.text[:_PREVIEW_SOURCE_CHARACTERS])).text
+    lines = [line.strip() for line in _SAYS_NOTHING.sub(" ", text).split("\n")]
+    telling = [line for line in lines if line] or text.split()
     while len(telling) > 1 and len(telling[0]) <= _VIEW_LINE_MAX_CHARACTERS and _VIEW_IN_BROWSER.search(telling[0]):
         telling.pop(0)
     return " ".join(" ".join(telling).split())[:MAX_PREVIEW_CHARACTERS].rstrip()

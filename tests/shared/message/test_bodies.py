@@ -9,9 +9,7 @@ from shared.message import (
     DEFAULT_BODY_PROPERTIES,
     DEFAULT_EMAIL_PROPERTIES,
     BadHeaderProperty,
-    DefectCode,
-    Message,
-    Part,
+    BodyValue,
     UnknownProperty,
     body_lists,
     body_value,
@@ -21,29 +19,11 @@ from shared.message import (
     parse,
     preview,
 )
+from tests.shared.message.mail import contents, entity, multipart
 
 
-def entity(content_type: str, body: bytes | str = "", *fields: str) -> bytes:
-    lines = [f"Content-Type: {content_type}"] if content_type else []
-    octets = body.encode() if isinstance(body, str) else body
-    return "\r\n".join([*lines, *fields, "", ""]).encode() + octets
-
-
-def multipart(kind: str, *children: bytes, boundary: str = "b") -> bytes:
-    inside = b"".join(f"--{boundary}\r\n".encode() + child + b"\r\n" for child in children)
-    return entity(f'multipart/{kind}; boundary="{boundary}"', inside + f"--{boundary}--\r\n".encode())
-
-
-def value_of(octets: bytes, limit: int = 0) -> Any:
+def value_of(octets: bytes, limit: int = 0) -> BodyValue:
     return body_value(parse(octets).root, limit)
-
-
-def codes(message: Message) -> set[DefectCode]:
-    return {defect.code for defect in message.defects}
-
-
-def contents(parts: tuple[Part, ...]) -> str:
-    return "".join(part.content().decode() for part in parts)
 
 
 # The lists
@@ -323,118 +303,6 @@ def test_html_is_not_cut_inside_a_tag_or_comment(limit: int, value: str) -> None
     assert value == value_of(octets, limit).value
 
 
-# Structure
-
-
-def leaves(message: Message) -> list[tuple[str | None, bytes]]:
-    return [(part.part_id, part.content()) for part in message.root.walk() if not part.is_multipart]
-
-
-def test_leaves_are_numbered_depth_first_and_multiparts_have_neither_id_nor_blob() -> None:
-    inner = multipart("alternative", entity("text/plain", "A"), entity("text/html", "B"), boundary="i")
-    message = parse(multipart("mixed", inner, entity("text/plain", "C")))
-    assert [("1", b"A"), ("2", b"B"), ("3", b"C")] == leaves(message)
-    assert (None, None) == (message.root.part_id, message.root.blob_id)
-    structure: Any = email_json(message, properties=["bodyStructure"], body_properties=["partId", "type"])
-    assert structure["bodyStructure"] == {
-        "partId": None,
-        "type": "multipart/mixed",
-        "subParts": [
-            {
-                "partId": None,
-                "type": "multipart/alternative",
-                "subParts": [{"partId": "1", "type": "text/plain"}, {"partId": "2", "type": "text/html"}],
-            },
-            {"partId": "3", "type": "text/plain"},
-        ],
-    }
-
-
-def test_an_attached_message_is_a_leaf_with_its_exact_octets() -> None:
-    inner = multipart("mixed", entity("text/plain", "deep"), boundary="x")
-    message = parse(multipart("mixed", entity("text/plain", "A"), entity("message/rfc822", inner)))
-    assert [("1", b"A"), ("2", inner)] == leaves(message)
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        (b"preamble\r\n--b\r\n\r\nA\r\n--b--\r\nepilogue", [b"A"]),
-        (b"--b\n\nA\n--b\n\nB\n--b--\n", [b"A", b"B"]),
-        (b"--b\r\n\r\nA\r\n--b", [b"A", b""]),
-        (b"--b\r\n\r\nA", [b"A"]),
-        (b"--b \t\r\n\r\nA\r\n--b-- \r\n", [b"A"]),
-        (b"--b\r\n\r\nA\r\n--bc\r\n--b--\r\n", [b"A\r\n--bc"]),
-        (b"--b\r\n\r\nA\r\n --b\r\n--b--\r\n", [b"A\r\n --b"]),
-        (b"--b\r\n\r\nA --b\r\n--b--\r\n", [b"A --b"]),
-        (b"--b\r\nX: 1\r\n--b--\r\n", [b""]),
-        (b"--b\r\n--b\r\n\r\nB\r\n--b--\r\n", [b"", b"B"]),
-        (b"--b\r\n\r\n\r\n--b--\r\n", [b""]),
-        (b"--b\r\n\r\nA\r\n\r\n--b--\r\n", [b"A\r\n"]),
-        (b"--b\r\nA without a header\r\n--b--\r\n", [b"A without a header"]),
-    ],
-)
-def test_boundaries_are_whole_lines(body: bytes, expected: list[bytes]) -> None:
-    assert expected == [content for _, content in leaves(parse(entity("multipart/mixed; boundary=b", body)))]
-
-
-def test_an_outer_boundary_ends_inner_multiparts_that_never_ended() -> None:
-    body = b"--b\r\nContent-Type: multipart/mixed; boundary=i\r\n\r\n--i\r\n\r\nA\r\n--b\r\n\r\nB\r\n--b--\r\n"
-    message = parse(entity("multipart/mixed; boundary=b", body))
-    assert [b"A", b"B"] == [content for _, content in leaves(message)]
-    assert DefectCode.MISSING_CLOSING_BOUNDARY in codes(message)
-
-
-def test_a_boundary_that_begins_like_another_is_another() -> None:
-    inner = multipart("mixed", entity("", "A"), boundary="b2")
-    assert [("1", b"A"), ("2", b"B")] == leaves(parse(multipart("mixed", inner, entity("", "B"))))
-
-
-def test_a_boundary_with_a_colon_does_not_look_like_a_field() -> None:
-    message = parse(entity('multipart/mixed; boundary="a:b"', b"--a:b\r\nX: 1\r\n--a:b\r\n\r\nB\r\n--a:b--\r\n"))
-    assert [b"", b"B"] == [content for _, content in leaves(message)]
-
-
-@pytest.mark.parametrize(
-    ("content_type", "code"),
-    [
-        ("multipart/mixed", DefectCode.MISSING_BOUNDARY),
-        ('multipart/mixed; boundary=""', DefectCode.MISSING_BOUNDARY),
-        ("multipart/mixed; boundary=nowhere", DefectCode.MULTIPART_WITHOUT_PARTS),
-    ],
-)
-def test_a_multipart_without_parts_is_shown_as_text(content_type: str, code: DefectCode) -> None:
-    message = parse(entity(content_type, "hidden?"))
-    assert ("text/plain", b"hidden?") == (message.root.type, message.root.content())
-    assert code in codes(message)
-    assert preview(message) == "hidden?"
-
-
-def test_two_multiparts_with_one_boundary_lose_nothing() -> None:
-    inner = multipart("mixed", entity("", "A"), boundary="b")
-    message = parse(multipart("mixed", inner, entity("", "B")))
-    assert DefectCode.CLASHING_BOUNDARY in codes(message)
-    assert b"A" in b"".join(content for _, content in leaves(message))
-
-
-def test_two_thousand_nested_multiparts_end_at_a_hundred() -> None:
-    octets = b"".join(entity(f"multipart/mixed; boundary=b{i}", f"--b{i}\r\n") for i in range(2_000)) + b"\r\ndeep"
-    message = parse(octets)
-    depth, part = 0, message.root
-    while part.subparts:
-        depth, part = depth + 1, part.subparts[0]
-    assert (100, True) == (depth, part.content().endswith(b"deep"))
-    assert DefectCode.TOO_DEEP in codes(message)
-    assert email_json(message, properties=["bodyStructure", "textBody", "preview"])
-
-
-def test_of_twenty_thousand_parts_a_thousand_are_made_and_the_last_holds_the_rest() -> None:
-    message = parse(entity("multipart/mixed; boundary=b", b"--b\r\n\r\nx\r\n" * 20_000 + b"--b--\r\n"))
-    parts = list(message.root.walk())
-    assert (1_000, True) == (len(parts), parts[-1].content().endswith(b"--b--\r\n"))
-    assert DefectCode.TOO_MANY_PARTS in codes(message)
-
-
 # The Email
 
 
@@ -495,3 +363,9 @@ def test_the_preview_says_something() -> None:
     assert preview(parse(entity("text/html", html))) == "The van comes at nine."
     assert preview(parse(entity("application/pdf", "x"))) == ""
     assert len(preview(parse(entity("text/plain", "word " * 1_000)))) <= 256
+
+
+def test_a_preview_skips_pictures_and_drawn_rules_unless_there_is_nothing_else() -> None:
+    html = '<img alt="Logo"><p>News</p><hr><p>The van comes.</p>'
+    assert preview(parse(entity("text/html", html))) == "News The van comes."
+    assert preview(parse(entity("text/html", '<img alt="Logo">'))) == "[image: Logo]"

@@ -33,6 +33,8 @@ def hidden_in(html: str) -> list[tuple[str, HidingTrick]]:
         ('<a href="mailto:a@b.test">a@b.test</a>', "a@b.test"),
         ('<a href="java\nscript:alert(1)">x</a>', "x <javascript:…>"),
         ('<a href="#top">x</a>', "x"),
+        ('<a href="top">x</a>', "x"),
+        ('<a href="www.a.test/b">x</a>', "x <www.a.test/b>"),
         ('<a href="https://a.test/<b>">x</a>', "x <https://a.test/%3Cb%3E>"),
         ("<ul><li>a<li>b<ul><li>c</ul></ul>", "- a\n- b\n  - c"),
         ('<ol start="3"><li>a</li><li>b</li></ol>', "3. a\n4. b"),
