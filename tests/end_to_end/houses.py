@@ -6,12 +6,13 @@ import re
 import secrets
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -232,6 +233,16 @@ class Houses:
             lambda: view if (view := self.proposal(proposal_id))["state"] in states else None,
             f"{proposal_id} to be {' or '.join(states)}, it is {self.proposal(proposal_id)}",
         )
+
+    def looked_at(self, proposal_id: str) -> None:
+        """Wait until the executor has its own reading of the message, so that a person can decide."""
+        database = f"file:{self.executor.folder / 'journal.db'}?mode=ro"
+
+        def evidence() -> bool:
+            with closing(sqlite3.connect(database, uri=True)) as journal:
+                return journal.execute("SELECT evidence FROM proposals WHERE id = ?", [proposal_id]).fetchone()[0] is not None
+
+        eventually(evidence, f"the executor to look at {self.proposal(proposal_id)}")
 
     def close(self) -> None:
         self.reader.close()
