@@ -1,0 +1,140 @@
+"""A server that says OK and proves nothing, and two hands that reach for one proposal."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from change_executor.apply import Apply
+from change_executor.imap_verbs import move_table_for
+from change_executor.lifecycle import Event
+from change_executor.move_reply import Answer, MoveReply
+from change_executor.mover import MoveSession
+from change_executor.outcomes import Waiting
+from tests.change_executor.moving.workshop import QUIET_SECONDS, Workshop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from change_executor.connections import Connections
+    from shared.imap_login import ImapLogin
+    from tests.servers.dovecot import Dovecot
+
+
+class _LyingMover:
+    """The real mover on the real server; only what it says of a MOVE is bent."""
+
+    def __init__(self, connections: Connections, bend: Callable[[MoveReply], MoveReply], *, moves: bool = True) -> None:
+        self._connections, self._bend, self._moves = connections, bend, moves
+
+    @contextmanager
+    def session(self, login: ImapLogin, mailboxes: Iterable[str]) -> Iterator[MoveSession]:
+        bend, moves = self._bend, self._moves
+
+        class _Lying(MoveSession):
+            def move_one(self, uid: int, target: str) -> MoveReply:
+                return bend(super().move_one(uid, target) if moves else MoveReply(Answer.OK))
+
+        with self._connections.opened(login, move_table_for(mailboxes)) as client:
+            yield _Lying(client, login.id)
+
+
+def _with(reply: MoveReply, **changed: int) -> MoveReply:
+    assert reply.copyuid is not None
+    return dataclasses.replace(reply, copyuid=dataclasses.replace(reply.copyuid, **changed))
+
+
+@pytest.mark.parametrize(
+    "bend",
+    [
+        lambda reply: dataclasses.replace(reply, copyuid=None),
+        lambda reply: _with(reply, source_uid=99),
+        lambda reply: _with(reply, uidvalidity=99),
+        lambda reply: _with(reply, target_uid=1),
+        lambda reply: _with(reply, target_uid=99),
+        lambda reply: dataclasses.replace(reply, answer=Answer.REFUSED),
+        lambda reply: dataclasses.replace(reply, answer=Answer.UNKNOWN),
+    ],
+    ids=["no copyuid", "of another uid", "another uidvalidity", "an old uid", "no such uid", "refused", "unknown"],
+)
+def test_a_reply_that_is_not_what_is_seen_is_a_doubt_and_looking_settles_it(
+    dovecot: Dovecot, tmp_path: Path, bend: Callable[[MoveReply], MoveReply]
+) -> None:
+    workshop = Workshop(dovecot, tmp_path)
+    dovecot.deliver("Processed", b"Subject: older\r\n\r\nhello\r\n")
+    workshop.apply = Apply(workshop.journal, workshop.settings, _LyingMover(workshop.connections, bend))
+    proposal = workshop.approved(workshop.deliver())
+    workshop.apply.move(proposal)
+    assert ("doubtful", None, None) == workshop.told(proposal)
+    workshop.reconcile.reconcile(proposal)
+    assert ("applied", "moved", None) == workshop.told(proposal)
+    assert {"Processed": 1} == workshop.copies()
+    workshop.happen(proposal, Event.UNDO)
+    Apply(workshop.journal, workshop.settings, workshop.mover).undo(proposal)
+    assert ("undone", "moved_back", None) == workshop.told(proposal)
+    workshop.close()
+
+
+def test_an_ok_for_nothing_is_no_move(dovecot: Dovecot, tmp_path: Path) -> None:
+    workshop = Workshop(dovecot, tmp_path)
+    idle = _LyingMover(workshop.connections, lambda reply: reply, moves=False)
+    proposal = workshop.approved(workshop.deliver())
+    Apply(workshop.journal, workshop.settings, idle).move(proposal)
+    assert ("doubtful", None, None) == workshop.told(proposal)
+    workshop.reconcile.reconcile(proposal)
+    assert ("doubtful", None, Waiting.QUIET_TIME.value) == workshop.told(proposal)
+    workshop.clock.advance(seconds=QUIET_SECONDS)
+    workshop.reconcile.reconcile(proposal)
+    assert ("approved", None, None) == workshop.told(proposal)
+    workshop.close()
+
+
+def test_a_refusal_is_a_failure_where_the_message_still_lies(dovecot: Dovecot, tmp_path: Path) -> None:
+    def refuse(_: MoveReply) -> MoveReply:
+        return MoveReply(Answer.REFUSED)
+
+    workshop = Workshop(dovecot, tmp_path)
+    proposal = workshop.approved(workshop.deliver())
+    refusing = _LyingMover(workshop.connections, refuse, moves=False)
+    Apply(workshop.journal, workshop.settings, refusing).move(proposal)
+    assert ("failed", "server_refused", None) == workshop.told(proposal)
+    assert {"Incoming": 1} == workshop.copies()
+    assert workshop.under_way(proposal) is None
+    workshop.close()
+
+
+@pytest.mark.parametrize("kind", ["move", "undo"])
+def test_two_workers_on_one_proposal_make_one_move(dovecot: Dovecot, tmp_path: Path, kind: str) -> None:
+    # No lock keeps them apart here: the journal alone does.
+    workshop = Workshop(dovecot, tmp_path)
+    proposal = workshop.approved(workshop.deliver())
+    if kind == "undo":
+        workshop.apply.move(proposal)
+        workshop.happen(proposal, Event.UNDO)
+    together = threading.Barrier(2)
+
+    def meet(name: str) -> None:
+        # Both stand before the one step that only one may take.
+        if name == ("claim:before" if kind == "move" else "intent:before"):
+            together.wait(20)
+
+    def run() -> None:
+        apply = Apply(workshop.journal, workshop.settings, workshop.mover, meet)
+        apply.move(proposal) if kind == "move" else apply.undo(proposal)
+
+    hands = [threading.Thread(target=run) for _ in range(2)]
+    for hand in hands:
+        hand.start()
+    for hand in hands:
+        hand.join()
+    ended = ("applied", "moved", None) if kind == "move" else ("undone", "moved_back", None)
+    assert ended == workshop.told(proposal)
+    assert {"Processed" if kind == "move" else "Incoming": 1} == workshop.copies()
+    moves = [line for line in dovecot.commands("executor") if b"UID MOVE" in line]
+    assert len(moves) == (1 if kind == "move" else 2)
+    workshop.close()
