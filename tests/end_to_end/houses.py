@@ -240,7 +240,10 @@ class Houses:
 
         def evidence() -> bool:
             with closing(sqlite3.connect(database, uri=True)) as journal:
-                return journal.execute("SELECT evidence FROM proposals WHERE id = ?", [proposal_id]).fetchone()[0] is not None
+                return (
+                    journal.execute("SELECT evidence FROM proposals WHERE id = ?", [proposal_id]).fetchone()[0]
+                    is not None
+                )
 
         eventually(evidence, f"the executor to look at {self.proposal(proposal_id)}")
 
