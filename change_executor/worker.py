@@ -88,6 +88,7 @@ class Worker:
         self._ending = ending or threading.Event()
         self._thread: threading.Thread | None = None
         self._lock: int | None = None
+        self._grace_seconds = GRACE_SECONDS
         # By proposal and state, so that a step forward is never held back by the failures of the step before.
         self._retries: dict[tuple[str, State], _Retry] = {}
         self._forget_at: datetime | None = None
@@ -106,7 +107,7 @@ class Worker:
             return True
         self._ending.set()
         self._wake.set()
-        self._thread.join(GRACE_SECONDS)
+        self._thread.join(self._grace_seconds)
         if self._thread.is_alive():
             self._connections.break_all()
             self._thread.join(LAST_SECONDS)

@@ -1,0 +1,137 @@
+"""What the examination makes of answers that Dovecot does not give: twins under two names, old rights, no MOVE."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from change_executor.examine import examine_queues
+from change_executor.journal.open import open_journal
+from change_executor.looking import MailboxStatus, OpenedMailbox
+from shared.settings import ConfigurationError
+from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.moving.workshop import settings_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from shared.imap_login import ImapLogin
+
+
+@dataclass
+class _Server:
+    """Says by mailbox what the test says; otherwise every mailbox is its own, empty and writable."""
+
+    move: bool = True
+    statuses: dict[str, MailboxStatus] = field(default_factory=dict)
+    messages: dict[str, list[tuple[int, int, str]]] = field(default_factory=dict)
+    claimed: dict[str, str] = field(default_factory=dict)
+    read_only: set[str] = field(default_factory=set)
+    uses: dict[str, frozenset[str]] = field(default_factory=dict)
+    opened: str = ""
+
+    def select(self, mailbox: str) -> OpenedMailbox:
+        self.opened = mailbox
+        return OpenedMailbox(1, 1, mailbox in self.read_only)
+
+    def examine(self, mailbox: str) -> OpenedMailbox:
+        return self.select(mailbox)
+
+    def status(self, mailbox: str) -> MailboxStatus:
+        return self.statuses.get(mailbox, MailboxStatus(1, 1, 0, None))
+
+    def first_messages(self, count: int) -> list[tuple[int, int, str]]:
+        return self.messages.get(self.opened, [])[:count]
+
+    def special_uses(self) -> dict[str, frozenset[str]]:
+        return self.uses
+
+    def rights(self, mailbox: str) -> frozenset[str] | None:
+        return frozenset(self.claimed[mailbox]) if mailbox in self.claimed else None
+
+    def has_capability(self, name: str) -> bool:
+        return self.move or name != "MOVE"
+
+    @contextmanager
+    def session(self, login: ImapLogin, mailboxes: frozenset[str]) -> Iterator[_Server]:
+        assert login.id == "move"
+        assert "Incoming" in mailboxes
+        yield self
+
+
+def _examined(folder: Path, server: _Server, **queue: Any) -> bool:
+    settings = settings_for(folder, 143, "secret", queue=queue)
+    journal = open_journal(settings.journal.url, MovableClock())
+    try:
+        (examination,) = examine_queues(settings, server.session, journal)
+    finally:
+        journal.close()
+    return examination.undo_permitted
+
+
+def test_without_move_the_start_ends_with_a_plain_explanation(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="RFC 6851"):
+        _examined(tmp_path, _Server(move=False))
+
+
+SAME = [(1, 100, "2026-01-01T00:00:00+00:00"), (2, 200, "2026-01-02T00:00:00+00:00")]
+
+
+def test_one_mailbox_id_under_two_names_is_one_mailbox(tmp_path: Path) -> None:
+    twins = {name: MailboxStatus(1, 1, 0, "F1") for name in ("Incoming", "Escalate")}
+    with pytest.raises(ConfigurationError, match="same mailbox as `Incoming`"):
+        _examined(tmp_path, _Server(statuses=twins))
+
+
+def test_the_same_uidvalidity_and_the_same_first_messages_are_one_mailbox(tmp_path: Path) -> None:
+    twins = {name: MailboxStatus(7, 3, 2, None) for name in ("Processed", "Escalate")}
+    with pytest.raises(ConfigurationError, match="same mailbox as `Processed`"):
+        _examined(tmp_path, _Server(statuses=twins, messages={"Processed": SAME, "Escalate": SAME}))
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        _Server(statuses={name: MailboxStatus(1, 3, 2, name) for name in ("Incoming", "Processed")}),
+        _Server(
+            statuses={name: MailboxStatus(7, 3, 2, None) for name in ("Incoming", "Processed")},
+            messages={"Incoming": SAME, "Processed": [(1, 101, SAME[0][2]), SAME[1]]},
+        ),
+        _Server(),
+    ],
+    ids=["other mailbox ids", "other messages", "empty"],
+)
+def test_mailboxes_that_differ_may_share_a_uidvalidity(tmp_path: Path, server: _Server) -> None:
+    assert _examined(tmp_path, server)
+
+
+@pytest.mark.parametrize(
+    ("mailbox", "use"),
+    [("Away", "\\trash"), ("Away", "\\junk"), ("Away", "\\all"), ("INBOX.Spam", ""), ("[Gmail]/All Mail", "")],
+)
+def test_a_trap_is_known_by_its_use_or_by_its_name(tmp_path: Path, mailbox: str, use: str) -> None:
+    with pytest.raises(ConfigurationError, match="Give the role an ordinary mailbox"):
+        _examined(tmp_path, _Server(uses={mailbox: frozenset({use})}), to={"away": {"mailbox": mailbox}})
+
+
+@pytest.mark.parametrize(
+    ("incoming", "destination", "read_only", "permitted"),
+    [
+        ("lrswite", "lrswite", set(), True),
+        ("lrte", "lrswite", set(), False),
+        ("lrswite", "lrswi", set(), False),
+        ("lrswite", "lrswit", set(), False),
+        # RFC 4314 §2.1.1: a server from before 2005
+        ("lrswipcda", "lrswipcda", set(), True),
+        ("lrswite", "lrswite", {"Processed"}, False),
+    ],
+)
+def test_undo_needs_rights_both_ways(
+    tmp_path: Path, incoming: str, destination: str, read_only: set[str], *, permitted: bool
+) -> None:
+    claimed = {"Incoming": incoming, "Processed": destination, "Escalate": destination}
+    assert permitted == _examined(tmp_path, _Server(claimed=claimed, read_only=read_only))

@@ -1,0 +1,270 @@
+"""The worker on a real server, with a reader and a clock that the test moves: what is due is done, each by itself."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog
+
+from change_executor.apply import Apply
+from change_executor.connections import Connections
+from change_executor.journal.journal import NewProposal
+from change_executor.lifecycle import Event
+from change_executor.mover import Mover
+from change_executor.policy import policy_version
+from change_executor.switch import press_stop, release_stop
+from change_executor.worker import FALLBACK_SECONDS, Worker, make_worker, take_worker_lock
+from shared.identity import email_id
+from shared.settings import ConfigurationError
+from tests.change_executor.moving.workshop import MAIL, PERSON, QUIET_SECONDS, Workshop
+from tests.fakes.reader import FakeReader
+from tests.servers.proxy import BreakingProxy, BreakPoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from tests.servers.dovecot import Dovecot
+
+PATIENCE = 20.0
+
+
+class _Office:
+    """A workshop with its worker and a reader that knows every message of incoming."""
+
+    def __init__(self, dovecot: Dovecot, folder: Path, reader: FakeReader, **workshop: Any) -> None:
+        self.workshop = Workshop(dovecot, folder, **workshop)
+        self.reader = reader
+        self.logged: list[dict[str, Any]] = []
+        self.worker = self.hire()
+
+    def hire(self) -> Worker:
+        shop = self.workshop
+        connections = Connections()
+        log = structlog.wrap_logger(None, processors=[self._keep])
+        return make_worker(shop.journal, shop.settings, mover=Mover(connections), connections=connections, log=log)
+
+    def _keep(self, _: object, name: str, event: Any) -> Any:
+        self.logged.append({**event, "level": name})
+        raise structlog.DropEvent
+
+    def deliver(self, octets: bytes = MAIL) -> int:
+        uid = self.workshop.deliver(octets)
+        incoming = self.workshop.dovecot.snapshot()["Incoming"]
+        self.reader.locates(*((incoming.uidvalidity, each) for each in incoming.messages))
+        return uid
+
+    def propose(self, octets: bytes = MAIL, number: int = 1) -> str:
+        new = NewProposal(
+            id=f"P{number:020d}",
+            agent="mailbot",
+            queue="support",
+            email_id=email_id(hashlib.sha256(octets).digest()),
+            from_role="incoming",
+            to_role="processed",
+            expires_at=self.workshop.clock.now.replace(year=2027),
+            predecessor=None,
+        )
+        with self.workshop.journal.writing() as writing:
+            writing.create(new)
+        return new.id
+
+    def approve(self, proposal: str) -> None:
+        version = policy_version(self.workshop.settings, self.workshop.settings.queues[0])
+        with self.workshop.journal.writing() as writing:
+            writing.advance(
+                proposal,
+                Event.APPROVE,
+                PERSON,
+                decided_by="ann",
+                decided_at=writing.now,
+                policy_version=version,
+                shown="0" * 64,
+            )
+
+    def until(self, wanted: Callable[[], bool]) -> None:
+        """Wait for something that the worker's thread does; woken by each commit."""
+        committed = threading.Event()
+        self.workshop.journal.listen(committed.set)
+        deadline = time.monotonic() + PATIENCE
+        while not wanted():
+            committed.wait(0.5)
+            committed.clear()
+            assert time.monotonic() < deadline, self.logged
+        self.workshop.journal.unlisten(committed.set)
+
+    def close(self) -> None:
+        assert self.worker.stop()
+        self.workshop.close()
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Iterator[FakeReader]:
+    with FakeReader(tmp_path / "reader.sock") as running:
+        yield running
+
+
+@pytest.fixture
+def office(dovecot: Dovecot, tmp_path: Path, reader: FakeReader) -> Iterator[_Office]:
+    opened = _Office(dovecot, tmp_path, reader)
+    yield opened
+    opened.close()
+
+
+def test_a_proposal_goes_its_whole_way_without_being_asked_for(office: _Office) -> None:
+    office.worker.start()
+    office.deliver()
+    proposal = office.propose()
+    office.until(lambda: office.workshop.proposal(proposal).evidence is not None)
+    office.approve(proposal)
+    office.until(lambda: office.workshop.told(proposal) == ("applied", "moved", None))
+    office.workshop.happen(proposal, Event.UNDO)
+    office.until(lambda: office.workshop.told(proposal) == ("undone", "moved_back", None))
+    assert {"Incoming": 1} == office.workshop.copies()
+    assert [] == office.logged
+
+
+def test_with_nothing_to_do_a_pass_writes_nothing_and_sleeps(office: _Office) -> None:
+    office.deliver()
+    office.propose()
+    office.worker.pass_once()
+    commits: list[None] = []
+    office.workshop.journal.listen(partial(commits.append, None))
+    assert office.worker.pass_once() == FALLBACK_SECONDS
+    assert [] == commits
+
+
+def test_what_was_not_decided_in_time_expires(office: _Office) -> None:
+    office.deliver()
+    waiting = office.propose()
+    office.worker.pass_once()
+    office.approve(waiting)
+    office.workshop.clock.advance(days=400)
+    office.worker.pass_once()
+    assert ("expired", "not_decided_in_time", None) == office.workshop.told(waiting)
+
+
+def test_an_expiry_is_slept_towards(office: _Office) -> None:
+    office.deliver()
+    proposal = office.propose()
+    office.worker.pass_once()
+    office.workshop.clock.now = office.workshop.proposal(proposal).expires_at
+    office.workshop.clock.advance(seconds=-3)
+    assert 3.0 == office.worker.pass_once()
+
+
+def test_a_failing_proposal_is_tried_again_later_and_stops_no_other(office: _Office) -> None:
+    second = b"Subject: a second\r\n\r\nhello\r\n"
+    bad, good = office.workshop.approved(office.deliver()), office.workshop.approved(office.deliver(second), second)
+    tried: list[str] = []
+
+    class _Clumsy(Apply):
+        def move(self, proposal_id: str) -> None:
+            tried.append(proposal_id)
+            if proposal_id == bad:
+                raise RuntimeError("a bug")
+            super().move(proposal_id)
+
+    shop = office.workshop
+    office.worker._apply = _Clumsy(shop.journal, shop.settings, shop.mover)
+    assert office.worker.pass_once() == 2.0
+    assert "applied" == shop.proposal(good).state.value
+    assert [{"event": "proposal:failed", "proposal": bad, "error": "RuntimeError", "level": "error"}] == office.logged
+    # Not before its pause is over, and then with a longer one.
+    office.worker.pass_once()
+    shop.clock.advance(seconds=2)
+    assert office.worker.pass_once() == 4.0
+    assert [bad, good, bad] == tried
+
+
+def test_a_server_that_is_down_is_waited_for_once_a_pass(office: _Office) -> None:
+    second = b"Subject: a second\r\n\r\nhello\r\n"
+    proposals = [office.workshop.approved(office.deliver()), office.workshop.approved(office.deliver(second), second)]
+    office.workshop.dovecot.stop()
+    office.worker.pass_once()
+    assert {("approved", None, "mail_server_unreachable")} == {office.workshop.told(each) for each in proposals}
+    office.workshop.dovecot.start()
+    office.workshop.clock.advance(seconds=2)
+    office.worker.pass_once()
+    assert {("applied", "moved", None)} == {office.workshop.told(each) for each in proposals}
+
+
+def test_a_stop_holds_everything_and_a_release_lets_it_go_on(office: _Office) -> None:
+    proposal = office.workshop.approved(office.deliver())
+    press_stop(office.workshop.journal, "operator")
+    office.worker.start()
+    office.until(lambda: office.workshop.told(proposal) == ("approved", None, "stopped"))
+    assert [] == office.workshop.dovecot.commands("executor")
+    release_stop(office.workshop.journal, "operator")
+    office.until(lambda: office.workshop.told(proposal) == ("applied", "moved", None))
+
+
+@pytest.mark.parametrize("at", [BreakPoint.BEFORE_COMMAND, BreakPoint.RESPONSE_DROPPED])
+def test_a_doubt_is_looked_after_until_it_is_settled(
+    dovecot: Dovecot, tmp_path: Path, reader: FakeReader, at: BreakPoint
+) -> None:
+    with BreakingProxy(dovecot.port, b"UID MOVE", at) as proxy:
+        office = _Office(dovecot, tmp_path, reader, port=proxy.port)
+        proposal = office.workshop.approved(office.deliver())
+        for _ in range(3):
+            office.worker.pass_once()
+        if at is BreakPoint.BEFORE_COMMAND:
+            assert ("doubtful", None, "quiet_time") == office.workshop.told(proposal)
+            office.workshop.clock.advance(seconds=QUIET_SECONDS)
+            for _ in range(2):
+                office.worker.pass_once()
+        assert ("applied", "moved", None) == office.workshop.told(proposal)
+        assert {"Processed": 1} == office.workshop.copies()
+        office.close()
+
+
+def test_a_reader_that_comes_back_is_asked_again(office: _Office) -> None:
+    office.deliver()
+    answer = office.reader.answers["/locate"]
+    office.reader.answers["/locate"] = b""
+    proposal = office.propose()
+    office.worker.pass_once()
+    assert ("pending", None, "reader_unreachable") == office.workshop.told(proposal)
+    office.reader.answers["/locate"] = answer
+    office.workshop.clock.advance(seconds=2)
+    office.worker.pass_once()
+    assert office.workshop.proposal(proposal).evidence is not None
+
+
+def test_a_server_that_never_answers_does_not_hold_up_a_stop(
+    dovecot: Dovecot, tmp_path: Path, reader: FakeReader
+) -> None:
+    with BreakingProxy(dovecot.port, b"SELECT", BreakPoint.BLACKHOLE) as proxy:
+        office = _Office(dovecot, tmp_path, reader, port=proxy.port)
+        proposal = office.workshop.approved(office.deliver())
+        office.worker._grace_seconds = 0.1
+        office.worker.start()
+        assert proxy.broken.wait(PATIENCE)
+        office.close()
+        again = Workshop(dovecot, tmp_path)
+        assert ("approved", None, "mail_server_unreachable") == again.told(proposal)
+        again.close()
+
+
+def test_a_second_worker_on_one_journal_does_not_start(office: _Office) -> None:
+    office.worker.start()
+    with pytest.raises(ConfigurationError, match="another change-executor"):
+        office.hire().start()
+    with pytest.raises(ConfigurationError, match="another change-executor"):
+        take_worker_lock(office.workshop.settings.journal.url)
+
+
+def test_ended_proposals_lose_their_texts_in_time(office: _Office) -> None:
+    office.deliver()
+    proposal = office.propose()
+    office.worker.pass_once()
+    office.workshop.happen(proposal, Event.REJECT)
+    office.workshop.clock.advance(days=31)
+    office.worker.pass_once()
+    with office.workshop.journal.reading() as connection:
+        assert 0 == connection.exec_driver_sql("SELECT count(*) FROM texts").scalar_one()
