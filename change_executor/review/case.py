@@ -17,6 +17,7 @@ from change_executor.journal.journal import Proposal, event_details, read_propos
 from change_executor.journal.moves import last_moved
 from change_executor.policy import policy_version
 from change_executor.shown import Mailboxes, shown_digest
+from shared.fence import Cleaned, clean
 from shared.proposal import State
 
 # A life has some ten events; more means that evidence was made again and again, and the latest tell enough.
@@ -47,7 +48,7 @@ class Case:
     evidence: Evidence | None
     reading: Reading | None
     reading_damaged: bool
-    reason: str | None
+    reason: Cleaned | None
     decision_reason: str | None
     hints: str | None
     undo_offered: bool
@@ -70,7 +71,7 @@ def read_case(connection: Connection, settings: ExecutorSettings, proposal_id: s
         evidence=evidence,
         reading=reading,
         reading_damaged=evidence is not None and reading is None and "reading" in texts,
-        reason=texts.get("reason"),
+        reason=clean(texts["reason"]) if "reason" in texts else None,
         decision_reason=texts.get("decision_reason"),
         hints=texts.get("hints"),
         undo_offered=proposal.state is State.APPLIED and _undo_offered(connection, settings, proposal),

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from change_executor.review.decisions import MAX_DECISION_REASON_CHARACTERS, LookedAt
 from change_executor.review.error_page import PageError, Refusal
+from shared.fence import clean
 
 # The longest form is a rejection with its reason, percent-encoded: some 6 KiB.
 MAX_FORM_OCTETS: Final = 16 * 1024
@@ -16,8 +17,6 @@ _MAX_FIELDS: Final = 12
 _FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _VERSION: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
 _SHOWN: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
-# Line ends and tabs apart, a reason has no control characters: the agent's terminal may show it.
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,11 @@ def looked_at(proposal_id: str, form: Form) -> LookedAt:
 
 
 def decision_reason(form: Form) -> str:
-    """Return the reason of a rejection, trimmed; empty for none. Raises `PageError` where it is too long."""
-    reason = _CONTROLS.sub("", form.text("reason").replace("\r\n", "\n")).strip()
+    """Return the reason of a rejection, cleaned, since an agent's terminal may show it; empty for none.
+
+    Raises `PageError` where it is too long.
+    """
+    reason = clean(form.text("reason")).text.strip()
     if len(reason) > MAX_DECISION_REASON_CHARACTERS:
         raise PageError(Refusal.REASON_TOO_LONG)
     return reason

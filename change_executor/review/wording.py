@@ -74,27 +74,21 @@ OUTCOMES: Final = {
 }
 
 WARNINGS: Final = {
+    "agent_instructions": "The message itself asks to be moved, or addresses an assistant.",
     "hidden_text": "The message has text that is hidden from a person but not from an agent. It is shown apart below.",
-    "invisible_characters": "Invisible, control or direction characters were removed from what you see here.",
-    "cleaned": "Invisible, control or direction characters were removed from what you see here.",
+    "invisible_characters": "Invisible, control or direction characters were removed from what you see here. How many:",
     "html_only": "The message has no plain text; what you see was made from its HTML.",
-    "text_from_html": "What you see was made from the message's HTML.",
-    "alternatives_differ": "The plain text and the HTML of the message say different things.",
-    "text_cut": "The message is longer than what is shown here.",
+    "text_from_html": "The message has plain text too; what you see was made from its richer HTML.",
     "octets_cut": "The message is longer than the part that was read for this page.",
-    "view_cut": "The message is longer than the part that was read for this page.",
-    "encoding": "Some of the message could not be decoded.",
+    "text_cut": "The text of the message is longer than what is shown here.",
     "encoding_problem": "Some of the message could not be decoded.",
-    "malformed": "The message is malformed; another program may read it differently.",
-    "attachments": "The message has attachments. They are listed and never opened here.",
+    "automatic_mail": "The message says that a program sent it: a list, a bulk mailing or an automatic answer.",
     "encrypted": "The message is encrypted; its content cannot be shown.",
+    "malformed": "The message is malformed; another program may read it differently.",
     "several_senders": "The message names more than one sender.",
     "sender_differs": "The From field and the Sender field name different addresses.",
     "reply_to_differs": "Answers would go to another address than the sender's.",
     "duplicate_header": "A header field that must stand once stands more than once.",
-    "deleted_flag": "The message is marked as deleted in its mailbox.",
-    "agent_instructions": "The text addresses an assistant or asks for messages to be moved.",
-    "cannot_be_shown": "The message could not be read safely, so its text cannot be shown.",
 }
 
 REFUSED: Final = {
@@ -195,13 +189,20 @@ def size(octets: int) -> str:
     return f"{octets / 1024 / 1024:.1f} MiB"
 
 
+_OPENED: Final = {
+    "opened": "The agent opened this message.",
+    "not_opened": "The agent never opened this message.",
+    "unknown": "Whether the agent opened this message cannot be told.",
+}
+
+
 def hint_sentences(hints: dict[str, Any]) -> list[str]:
-    """Return what the reader says of the agent and this message, in our words; nothing of it is believed."""
-    opened = hints.get("opened")
-    state = opened.get("state") if isinstance(opened, dict) else opened
-    sentences = {
-        "opened": "The agent opened this message.",
-        "not_opened": "The agent never opened this message.",
-        "unknown": "Whether the agent opened this message cannot be told: its log does not reach back that far.",
-    }
-    return [sentences[state]] if isinstance(state, str) and state in sentences else []
+    """Return what the reader says about the agent and the message, in our words; nothing of it is believed."""
+    opened, copies = hints.get("opened"), hints.get("copies")
+    state = opened.get("state") if isinstance(opened, dict) else None
+    sentences = [_OPENED[state]] if isinstance(state, str) and state in _OPENED else []
+    if isinstance(copies, int) and copies > 1:
+        sentences.append(f"It knows {copies} copies of this message, in all mailboxes together.")
+    if hints.get("fresh") is False:
+        sentences.append("It has not looked everywhere lately.")
+    return sentences

@@ -1,4 +1,8 @@
-"""Debian's Chromium, driven by Playwright: one browser for the run, a fresh profile for each test."""
+"""Debian's Chromium, driven by Playwright: one browser for each module, a fresh profile for each test.
+
+Playwright's synchronous interface keeps an event loop running in this thread while it is open, so a module that asks
+for a browser has no asynchronous tests.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ ARGUMENTS = [
 NewPage = Callable[..., Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

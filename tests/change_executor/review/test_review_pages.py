@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from change_executor.evidence import reading_message
 from change_executor.evidence.reading import Reading
 from change_executor.lifecycle import TRANSITIONS, Event
 from change_executor.outcomes import Outcome, Waiting
@@ -16,9 +17,6 @@ from change_executor.review.error_page import Refusal
 from change_executor.review.headers import CONTENT_SECURITY_POLICY
 from shared.proposal import State
 from tests.servers.desk import PASSWORD, PERSON, ReviewPage, fields_of, press, reading
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'&"
 
@@ -241,6 +239,20 @@ def test_signing_in_leads_nowhere_else(page: ReviewPage, target: str) -> None:
     assert "/" == answer.headers["location"]
 
 
+def test_an_agents_words_are_cleaned_and_it_is_said_so(page: ReviewPage) -> None:
+    proposal = page.rows.proposal(reading(), "fine\u202e\u200b \U000e0041")
+    text = page.signed_in().get(f"/p/{proposal.id}").text
+    assert "removed from it: 3" in text
+    assert "\u202e" not in text
+
+
+@pytest.mark.parametrize("hints", ["[]", "1", '{"opened": 1}', '{"opened": {"state": ["x"]}}', '{"copies": "<b>"}'])
+def test_hints_of_any_shape_leave_the_page_whole(page: ReviewPage, hints: str) -> None:
+    proposal = page.rows.proposal(reading(), hints=hints)
+    answer = page.signed_in().get(f"/p/{proposal.id}")
+    assert (200, False) == (answer.status_code, "The reader says" in answer.text)
+
+
 def test_the_stop_button_is_on_every_page_until_somebody_resumes(page: ReviewPage) -> None:
     client = page.signed_in()
     proposal = page.rows.proposal(reading())
@@ -293,6 +305,9 @@ def test_each_code_has_its_sentence() -> None:
     assert set(Outcome) == set(wording.OUTCOMES)
     assert set(State) == set(wording.STATES)
     assert {f"proposal:{event.value}" for _, event in TRANSITIONS} <= set(wording.EVENTS)
+    child = Path(reading_message.__file__).read_text(encoding="utf-8")
+    assert set(re.findall(r'Caution\(code="([a-z_]+)"', child)) <= set(wording.WARNINGS)
+    assert "text_from_html" in child
     assert "Code: brand_new." == wording.sentence(wording.WAITING, "brand_new")
 
 
