@@ -16,14 +16,13 @@ from change_executor.errors import NoSuchProposal, VersionChanged
 from change_executor.journal import evidence as evidence_rows
 from change_executor.journal import schema
 from change_executor.journal.journal import Journal, event_details, read_proposal
-from change_executor.journal.open import open_journal
 from change_executor.lifecycle import Event, TransitionRefused
 from change_executor.policy import policy_version
 from change_executor.review.case import Case, read_case
 from change_executor.review.decisions import DecisionRefused, Desk, LookedAt, SessionEnded, Settled
 from change_executor.review.sessions import begin_session, end_session, find_session
 from shared.proposal import State
-from tests.servers.desk import PERSON, Clock, Rows, reading, settings_for
+from tests.servers.desk import PERSON, Clock, Rows, journal_for, reading, settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +60,7 @@ class Room:
 def room(tmp_path: Path) -> Iterator[Room]:
     clock = Clock()
     settings = settings_for(tmp_path)
-    journal = open_journal(settings.journal.url, clock)
+    journal = journal_for(settings, clock)
     rows = Rows(journal, settings, clock)
     rows.person()
     with journal.writing() as writing:
