@@ -16,9 +16,6 @@ from shared.problem import MEDIA_TYPE, Problem
 # Loopback by any port: a tunnel (`ssh -L`) changes the port and nothing else.
 _LOOPBACK: Final = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
 
-# Ten megabytes over a slow line; a body that trickles for longer holds one of its agent's own places.
-BODY_SECONDS: Final = 30.0
-
 # After a refusal in the middle of a body the client may still be sending. Closing at once would reset the connection
 # and could lose the refusal on its way; so a little more is taken in and thrown away.
 _LINGER_SECONDS: Final = 2.0
@@ -101,7 +98,7 @@ async def _drain(receive: Receive) -> None:
         return
 
 
-async def read_body(request: Request, most_octets: int) -> bytes:
+async def read_body(request: Request, most_octets: int, most_seconds: float) -> bytes:
     """Return the body, or raise a `Problem`; what is over the limit is not read.
 
     Raises `starlette.requests.ClientDisconnect` where the client went away.
@@ -112,7 +109,7 @@ async def read_body(request: Request, most_octets: int) -> bytes:
         raise problems.too_large(most_octets)
     body = bytearray()
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(most_seconds):
             async for piece in request.stream():
                 body += piece
                 if len(body) > most_octets:

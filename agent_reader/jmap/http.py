@@ -131,7 +131,8 @@ class _Endpoints:
     async def api(self, request: Request, agent: Agent) -> Response:
         with self._place(agent):
             check_content_type(request.headers.get("content-type"))
-            untrusted_body = await read_body(request, self._dispatch.limits.max_size_request)
+            limits = self._dispatch.limits
+            untrusted_body = await read_body(request, limits.max_size_request, limits.max_body_seconds)
             base_url = self._base_url(request)
             # One hop: everything that blocks happens in it.
             answer = await run_in_threadpool(self._answer, untrusted_body, agent, base_url)

@@ -106,6 +106,8 @@ async def test_every_route_with_every_token_and_every_http_method(
             assert "application/problem+json" == response.headers["content-type"]
             assert ACCOUNT not in response.text
             assert text is None or text not in response.text
+    # A refused token leaves no line in the log, and an opened door none with a token in it.
+    assert not served.log.calls
 
 
 @pytest.mark.anyio
