@@ -38,9 +38,13 @@ def main() -> None:
 @app.command()
 def serve(config: Config = DEFAULT_PATH) -> None:
     """Read mail, and answer agents until stopped."""
+    settings = load_settings(config, ReaderSettings)
     from agent_reader.app import serve as run  # noqa: PLC0415 - heavy
+    from agent_reader.logs import new_log, pass_on_warnings  # noqa: PLC0415 - heavy
 
-    run(load_settings(config, ReaderSettings))
+    log = new_log(sys.stderr)
+    pass_on_warnings(log)
+    run(settings, log)
 
 
 @app.command()

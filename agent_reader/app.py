@@ -2,12 +2,10 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import secrets
 import signal
 import socket
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +22,6 @@ from agent_reader.config import ReaderSettings
 from agent_reader.jmap.faults import Faults
 from agent_reader.jmap.http import make_app as make_jmap_app
 from agent_reader.jmap.session import ServedAccount
-from agent_reader.logs import LibraryWarnings, new_log
 from agent_reader.peers import PeerProtocol, allowed_uids
 from agent_reader.private_socket import make_app as make_private_app
 from agent_reader.store.store import Store
@@ -40,10 +37,8 @@ _GRACE_SECONDS: Final = 2
 _WORKERS_SECONDS: Final = 2.0
 
 
-def serve(settings: ReaderSettings) -> None:
+def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
     """Run until SIGTERM or SIGINT. Raises `ConfigurationError`, also for a mail login that fails at the first start."""
-    log = new_log(sys.stderr)
-    logging.basicConfig(handlers=[LibraryWarnings(log)], level=logging.WARNING, force=True)
     folder = settings.store.folder
     listening.check_owner(folder)
     with contextlib.ExitStack() as stack:

@@ -21,7 +21,12 @@ def new_log(stream: TextIO) -> FilteringBoundLogger:
     return cast("FilteringBoundLogger", log)
 
 
-class LibraryWarnings(logging.Handler):
+def pass_on_warnings(log: FilteringBoundLogger) -> None:
+    """Make the warnings of every library of this process lines of this log."""
+    logging.basicConfig(handlers=[_LibraryWarnings(log)], level=logging.WARNING, force=True)
+
+
+class _LibraryWarnings(logging.Handler):
     """Passes on that a library warned, and where; not its text, which may quote mail or an argument."""
 
     def __init__(self, log: FilteringBoundLogger) -> None:

@@ -1,0 +1,190 @@
+"""The reader as a process: it starts, answers, refuses a wrong start with status 2, and ends when told."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+import structlog
+
+from agent_reader.app import serve
+from agent_reader.config import ReaderSettings
+from shared.settings import ConfigurationError, load_settings
+from tests.fakes.reader_process import ReaderFolder, subjects
+from tests.servers.dovecot import Dovecot
+from tests.servers.proxy import BreakingProxy, BreakPoint
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(dovecot: Dovecot, tmp_path: Path) -> ReaderFolder:
+    return ReaderFolder(tmp_path, dovecot)
+
+
+def mail(subject: str) -> bytes:
+    return f"From: a@example.org\r\nSubject: {subject}\r\nMessage-ID: <{subject}@x>\r\n\r\nbody of it\r\n".encode()
+
+
+def test_an_agent_finds_mail_and_the_read_is_on_record(folder: ReaderFolder) -> None:
+    folder.dovecot.deliver("INBOX", mail("hello"))
+    token = folder.token()
+    before = folder.dovecot.snapshot()
+    with folder.serve() as reader:
+        address = reader.address()
+        reader.await_event("sync:round", whole=True)
+        assert {"hello"} == subjects(address, token)
+        folder.dovecot.deliver("Incoming", mail("and another"))
+        reader.await_event("sync:round", taken_in=1)
+        assert {"hello", "and another"} == subjects(address, token)
+        assert "fresh, 2 messages" in folder.command("status").stdout
+        assert 0 == reader.end(by_signal=signal.SIGTERM)
+    reads = folder.command("reads", "--agent", "bot").stdout
+    assert "bot shop Email/get M" in reads
+    assert before["INBOX"] == folder.dovecot.snapshot()["INBOX"]
+    # Neither mail nor secret in the log.
+    for secret in ("hello", "body of it", folder.dovecot.passwords["reader"], token):
+        assert secret not in reader.text
+    assert not folder.socket.exists()
+
+
+def test_the_private_socket_answers_its_own_user(folder: ReaderFolder) -> None:
+    folder.dovecot.deliver("INBOX", mail("one"))
+    with folder.serve() as reader:
+        reader.address()
+        reader.await_event("sync:round", whole=True)
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(folder.socket))) as executor:
+            (account,) = executor.get("http://reader/status").json()["accounts"]
+        assert ("shop", True, 1, None) == (account["account"], account["fresh"], account["messages"], account["error"])
+        # Another reader of the same folder is told so.
+        second = folder.command("serve")
+        assert 2 == second.returncode
+        assert "another agent-reader" in second.stderr
+        assert 0 == reader.end(by_signal=signal.SIGINT)
+
+
+def wrong_start(folder: ReaderFolder) -> str:
+    done = folder.command("serve")
+    assert 2 == done.returncode, done.stderr
+    # One message for a person, and before it at most lines of the log.
+    message = done.stderr[done.stderr.index("agent-reader: ") :]
+    assert len(message.splitlines()) == 2
+    assert "Traceback" not in done.stderr
+    return message
+
+
+def test_a_first_start_with_a_wrong_password_ends_with_status_2_and_names_the_mend(folder: ReaderFolder) -> None:
+    (folder.folder / "secret").write_text("not the password")
+    message = wrong_start(folder)
+    for text in ("`shop`", "reader at 127.0.0.1", "refused the login", "Mend `user` or the secret"):
+        assert text in message
+    assert "not the password" not in message
+    assert not folder.socket.exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"host": "nowhere.invalid"}, ["nowhere.invalid", "`host`"]),
+        ({"port": 1}, ["no connection", "`port`"]),
+        ({"ca_file": "/etc/ssl/certs/ca-certificates.crt"}, ["certificate", "`ca_file`"]),
+        ({"mailboxes": ["INBOX", "Incomming"]}, ["`mailboxes`", "`Incomming`"]),
+        ({"secret_file": "/nowhere/secret"}, ["/nowhere/secret"]),
+    ],
+)
+def test_a_first_start_names_the_wrong_setting(
+    folder: ReaderFolder, settings: dict[str, object], named: list[str]
+) -> None:
+    folder.settings = settings
+    with pytest.raises(ConfigurationError) as error:
+        serve(load_settings(folder.config, ReaderSettings), structlog.get_logger())
+    assert [] == [text for text in named if text not in str(error.value)], error.value
+    assert not folder.socket.exists()
+
+
+def test_a_wrong_file_ends_with_status_2_before_anything_is_opened(folder: ReaderFolder) -> None:
+    folder.settings = {"colour": "red"}
+    assert "accounts.0.colour" in wrong_start(folder)
+    assert not (folder.folder / "store").exists()
+
+
+def test_a_later_start_serves_what_is_there_while_the_server_is_down(folder: ReaderFolder) -> None:
+    folder.dovecot.deliver("INBOX", mail("kept"))
+    token = folder.token()
+    with folder.serve() as reader:
+        reader.await_event("sync:round", whole=True)
+        assert 0 == reader.end(by_signal=signal.SIGTERM)
+    folder.dovecot.stop()
+    with folder.serve() as reader:
+        address = reader.address()
+        failed = reader.await_event("sync:failed")
+        assert "unreachable" == failed["code"]
+        assert {"kept"} == subjects(address, token)
+        status = folder.command("status").stdout
+        assert "stale" in status
+        assert "unreachable" in status
+        folder.dovecot.start()
+        folder.dovecot.deliver("INBOX", mail("came later"))
+        reader.await_event("sync:round", taken_in=1)
+        assert {"kept", "came later"} == subjects(address, token)
+        assert 0 == reader.end(by_signal=signal.SIGTERM)
+
+
+def test_a_later_start_with_a_refused_login_ends_with_status_2(folder: ReaderFolder) -> None:
+    folder.dovecot.deliver("INBOX", mail("one"))
+    with folder.serve() as reader:
+        reader.await_event("sync:round", whole=True)
+        assert 0 == reader.end(by_signal=signal.SIGTERM)
+    (folder.folder / "secret").write_text("changed meanwhile")
+    assert "refused the login" in wrong_start(folder)
+
+
+def test_it_ends_while_the_mail_server_does_not_answer(folder: ReaderFolder) -> None:
+    with folder.serve() as reader:
+        reader.address()
+        folder.dovecot.freeze("reader")
+        try:
+            # Its own promise is five seconds; systemd would kill it much later.
+            reader.process.send_signal(signal.SIGTERM)
+            assert 0 == reader.process.wait(5 + 5)
+        finally:
+            folder.dovecot.thaw("reader")
+
+
+def test_a_reader_killed_in_the_middle_of_a_sync_goes_on_where_it_was(folder: ReaderFolder) -> None:
+    with folder.dovecot.connect() as owner:
+        for number in range(250):
+            owner.append("INBOX", "", "", mail(f"number {number}"))
+    token = folder.token()
+    # The first batch comes in; the second is asked for and never answered.
+    with BreakingProxy(folder.dovecot.port, b"UID FETCH 1:50 (FLAGS", BreakPoint.BLACKHOLE) as proxy:
+        folder.settings = {"port": proxy.port, "tls": "none"}
+        with folder.serve() as reader:
+            assert proxy.broken.wait(30)
+            reader.process.kill()
+    folder.settings = {}
+    with folder.serve() as reader:
+        address = reader.address()
+        reader.await_event("sync:round", whole=True, taken_in=50)
+        assert {f"number {number}" for number in range(250)} == subjects(address, token)
+        assert 0 == reader.end(by_signal=signal.SIGTERM)
+
+
+def test_tokens_are_made_listed_and_revoked_from_the_command_line(folder: ReaderFolder) -> None:
+    token = folder.token("night-shift")
+    assert token.startswith("mwr_")
+    listed = folder.command("token", "list").stdout
+    token_id = token.split("_")[1]
+    assert f"{token_id} night-shift created " in listed
+    assert token not in listed
+    assert 0 == folder.command("token", "revoke", token_id).returncode
+    assert "revoked" in folder.command("token", "list").stdout
+    again = folder.command("token", "revoke", token_id)
+    assert 2 == again.returncode
+    assert token_id in again.stderr
+    bad = folder.command("token", "create", "--agent", "Bad Name")
+    assert 2 == bad.returncode
+    assert "shop: never synced" in folder.command("status").stdout
