@@ -64,7 +64,7 @@ def settings_from(raw: dict[str, Any], kind: type[Settings], where: str) -> Sett
             what, fix = f"the key `{key}` is missing{also}.", "Add it: deploy/examples/ shows every key."
         else:
             what, fix = (
-                f"`{key}`: {first['msg']}{also}.",
+                f"`{key}`: {first['msg'].removeprefix('Value error, ')}{also}.",
                 "Mend the value: deploy/examples/ shows each key's form.",
             )
         raise ConfigurationError(where, what, fix) from None
