@@ -54,7 +54,7 @@ def header_block_end(lines: Sequence[str], first: int) -> int | None:
                 break
         else:
             wrapped += 1
-            if wrapped > _MAX_WRAPPED_LINES:
+            if wrapped > _MAX_WRAPPED_LINES or lines[at].lstrip().startswith(">"):
                 break
     return end if _is_block(roles) else None
 

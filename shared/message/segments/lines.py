@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import Final
 
-from shared.message.segments.attribution import attribution_ending_at, may_end_attribution
+from shared.message.segments.attribution import MAX_ATTRIBUTION_CHARACTERS, attribution_ending_at, may_end_attribution
 from shared.message.segments.blocks import (
     header_block_end,
     header_role,
@@ -24,6 +24,10 @@ _BROKEN_LINE_MIN_CHARACTERS: Final = 60
 
 # A forward's mark is short, however deep it is quoted.
 _MAX_MARKED_CHARACTERS: Final = 200
+
+# No line longer than an attribution is looked into.
+_MAX_TELLING_CHARACTERS: Final = MAX_ATTRIBUTION_CHARACTERS + 1
+_DRAWN: Final = frozenset("-_=*—–")
 
 _BLANKS: Final = " \t\xa0\u3000\u200b"
 _QUOTE_MARKS: Final = " \t\xa0\u3000>＞|"
@@ -118,30 +122,36 @@ class _Reading:
         )
 
     def _judge(self, at: int) -> None:
-        line = self.lines[at]
         shape = self.shapes[at]
+        if shape is _Shape.QUOTE:
+            if self._begins_forwarded_quote(at):
+                self.all_new_from = at
+            else:
+                self.result[at] = SegmentKind.QUOTED
+        elif shape is _Shape.TEXT:
+            self._judge_text(at)
+
+    def _judge_text(self, at: int) -> None:
+        line = self.lines[at]
         mark = self.marks.get(at)
-        if self._begins_forward(at):
-            self.all_new_from = at
-        elif shape is _Shape.QUOTE:
-            self.result[at] = SegmentKind.QUOTED
-        elif shape is _Shape.EMPTY:
-            return
-        elif mark is ElementMark.SIGNATURE:
+        if mark is ElementMark.SIGNATURE:
             self.result[at] = SegmentKind.SIGNATURE
-        elif self._begins_earlier_message(at):
-            self._earlier_message(at)
         elif self._is_broken_quote(at):
             self.result[at] = SegmentKind.QUOTED
+        elif mark is None and not _is_telling(line):
+            return
+        elif is_forward_mark(line):
+            self.all_new_from = at
+        elif self._begins_earlier_message(at):
+            self._earlier_message(at)
         elif may_end_attribution(line):
             self._attribution(at)
 
-    def _begins_forward(self, at: int) -> bool:
-        """A forward's mark, alone or as the first line of a quote that nobody is named for."""
-        line = self.lines[at]
-        if self.shapes[at] is _Shape.TEXT:
-            return is_forward_mark(line)
-        if self.shapes[at] is _Shape.EMPTY or not is_forward_mark(line[:_MAX_MARKED_CHARACTERS].lstrip(_QUOTE_MARKS)):
+    def _begins_forwarded_quote(self, at: int) -> bool:
+        """A forward's mark as the first line of a quote that nobody is named for."""
+        if at > 0 and self.result[at - 1] is SegmentKind.QUOTED:
+            return False
+        if not is_forward_mark(self.lines[at][:_MAX_MARKED_CHARACTERS].lstrip(_QUOTE_MARKS)):
             return False
         above = at - 1
         while above >= 0 and self.shapes[above] is _Shape.EMPTY:
@@ -239,6 +249,12 @@ class _Reading:
                 kind = self.result[at]
             elif kind is not None:
                 self.result[at] = kind
+
+
+def _is_telling(line: str) -> bool:
+    """Whether a line of text can stand above an earlier message: marks of all languages have a colon, or begin so."""
+    head = line[:_MAX_TELLING_CHARACTERS]
+    return ":" in head or "：" in head or head.lstrip(_BLANKS)[:1] in _DRAWN
 
 
 def _shape(line: str) -> _Shape:
