@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,8 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[House]:
-    with house(tmp_path) as open_house:
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """One for all tests of a file: they ask, and what they ask changes nothing but the read log."""
+    with house(tmp_path_factory.mktemp("served")) as open_house:
         yield open_house

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from shared.link import OpenedState
-from tests.agent_reader.served import ACCOUNT, House
+from tests.agent_reader.served import ACCOUNT, House, house
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[House]:
+    """One for each test: its read log is looked at."""
+    with house(tmp_path) as open_house:
+        yield open_house
 
 
 async def test_an_agent_finds_and_reads_a_message_in_one_request(served: House) -> None:

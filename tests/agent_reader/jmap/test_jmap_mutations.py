@@ -6,16 +6,14 @@ import asyncio
 import copy
 import json
 import random
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agent_reader.jmap.capabilities import CORE, MAIL, SUBMISSION
 from agent_reader.jmap.methods import METHODS
-from tests.agent_reader.served import ACCOUNT, House, house
+from tests.agent_reader.served import ACCOUNT, House
 
 SEED: dict[str, Any] = {
     "using": [CORE, MAIL],
@@ -73,12 +71,6 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=8,
 )
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
-    with house(tmp_path_factory.mktemp("mutations")) as open_house:
-        yield open_house
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
