@@ -123,8 +123,9 @@ class _Serving:
             running = [asyncio.create_task(server.serve(sockets)) for server, sockets in servers]
             stopping = asyncio.create_task(_set(stop))
             ready = asyncio.create_task(_all_listening(servers))
-            await asyncio.wait({ready, *running}, return_when=asyncio.FIRST_COMPLETED)
-            _log.info("executor:ready", intake=self._settings.intake.listen, review=self._settings.review.listen)
+            done, _ = await asyncio.wait({ready, *running}, return_when=asyncio.FIRST_COMPLETED)
+            if ready in done:
+                _log.info("executor:ready", intake=self._settings.intake.listen, review=self._settings.review.listen)
             await asyncio.wait({stopping, *running}, return_when=asyncio.FIRST_COMPLETED)
             _log.info("executor:stop")
             self._deadline.begin()

@@ -32,6 +32,11 @@ BUSY_MILLISECONDS: Final = 10_000
 _OURS: Final = (IntegrityError, ProgrammingError, DataError, NotSupportedError)
 
 
+# Made once: making a statement costs as much as running it.
+_HEAD: Final = select(schema.events.c.seq, schema.events.c.hash).order_by(schema.events.c.seq.desc()).limit(1)
+_APPEND: Final = insert(schema.events)
+
+
 @dataclass(frozen=True, slots=True)
 class NewProposal:
     """What a proposal begins with; `expires_at` aware UTC, `predecessor` the last ended one for queue and Email."""
@@ -88,9 +93,7 @@ class Writing:
 
     def append(self, kind: str, subject: str, actor: str, details: dict[str, Any] | None = None) -> str:
         """Append one event to the chain and return its hash. `details`: ids, digests and codes, never content."""
-        head = self.connection.execute(
-            select(schema.events.c.seq, schema.events.c.hash).order_by(schema.events.c.seq.desc()).limit(1)
-        ).first()
+        head = self.connection.execute(_HEAD).first()
         seq, previous = (1, chain.FIRST_PREVIOUS) if head is None else (head.seq + 1, head.hash)
         content = {} if details is None else details
         digest = chain.event_hash(
@@ -103,16 +106,17 @@ class Writing:
             previous=previous,
         )
         self.connection.execute(
-            insert(schema.events).values(
-                seq=seq,
-                at=self.now,
-                kind=kind,
-                subject=subject,
-                actor=actor,
-                details=rfc8785.dumps(content).decode(),
-                previous=previous,
-                hash=digest,
-            )
+            _APPEND,
+            {
+                "seq": seq,
+                "at": self.now,
+                "kind": kind,
+                "subject": subject,
+                "actor": actor,
+                "details": rfc8785.dumps(content).decode(),
+                "previous": previous,
+                "hash": digest,
+            },
         )
         return digest
 
