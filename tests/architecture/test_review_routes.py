@@ -57,6 +57,18 @@ def from_another_site(page: ReviewPage) -> tuple[httpx.Client, dict[str, str]]:
     return client, fields
 
 
+def from_another_site_that_hides_its_origin(page: ReviewPage) -> tuple[httpx.Client, dict[str, str]]:
+    client, fields = with_a_session(page)
+    client.headers.update({"Origin": "null", "Sec-Fetch-Site": "cross-site"})
+    return client, fields
+
+
+def from_the_address_bar(page: ReviewPage) -> tuple[httpx.Client, dict[str, str]]:
+    client, fields = with_a_session(page)
+    client.headers.update({"Origin": "null", "Sec-Fetch-Site": "none"})
+    return client, fields
+
+
 def from_another_port_of_this_machine(page: ReviewPage) -> tuple[httpx.Client, dict[str, str]]:
     client, fields = with_a_session(page)
     client.headers.update({"Origin": "http://localhost:1", "Sec-Fetch-Site": "same-site"})
@@ -104,6 +116,8 @@ INTRUDERS: list[Intruder] = [
     with_a_session_and_no_token,
     with_the_token_of_another_session,
     from_another_site,
+    from_another_site_that_hides_its_origin,
+    from_the_address_bar,
     from_another_port_of_this_machine,
     without_saying_where_it_comes_from,
     from_a_sandboxed_frame,

@@ -187,17 +187,22 @@ def test_every_page_fits_360_pixels(review_page: ReviewPage, new_browser_page: N
 
 
 class Attacker:
-    """A server that counts whoever comes."""
+    """A server that counts whoever comes, and has pages of its own by path."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []
-        requests = self.requests
+        self.pages: dict[str, str] = {}
+        requests, pages = self.requests, self.pages
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 requests.append(self.path)
-                self.send_response(204)
+                page = pages.get(self.path, "").encode()
+                self.send_response(200 if page else 204)
+                self.send_header("Content-Type", "text/html")
+                self.send_header("Content-Length", str(len(page)))
                 self.end_headers()
+                self.wfile.write(page)
 
             do_POST = do_GET  # noqa: N815 - the standard library's names
 
@@ -205,7 +210,8 @@ class Attacker:
                 """Say nothing."""
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.port = self._server.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=self._server.serve_forever)
 
     def __enter__(self) -> Self:
@@ -291,3 +297,33 @@ def test_the_counting_attacker_would_have_heard(browser_page: Page, attacker: At
         browser_page.set_content("".join(tricks(attacker.url)[1:2]))
     browser_page.wait_for_load_state("networkidle")
     assert attacker.requests
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_a_page_of_another_port_or_site_presses_nothing_though_the_person_is_signed_in(
+    review_page: ReviewPage, browser_page_signed_in: Page, attacker: Attacker, host: str
+) -> None:
+    # Cookies ignore ports: a page at localhost:OTHER is the same site, and its forms do bring the cookie.
+    page = browser_page_signed_in
+    proposal = review_page.rows.proposal(reading())
+    open_item(review_page, page, proposal.id)
+    fields = page.locator(f"form[action='/p/{proposal.id}/approve'] input").evaluate_all(
+        "all => all.map(field => field.outerHTML).join('')"
+    )
+    attacker.pages["/page"] = (
+        f"<form method=post action='{review_page.url}/p/{proposal.id}/approve'>{fields}<button>go</button></form>"
+    )
+    page.goto(f"http://{host}:{attacker.port}/page")
+    page.get_by_role("button", name="go").click()
+    expect(page.get_by_role("heading", name="That did not come from this page")).to_be_visible()
+    assert State.PENDING is state(review_page, proposal.id)
+
+
+def test_no_other_page_can_show_this_one_in_a_frame(
+    review_page: ReviewPage, browser_page_signed_in: Page, attacker: Attacker
+) -> None:
+    page = browser_page_signed_in
+    attacker.pages["/page"] = f"<iframe src='{review_page.url}/'></iframe>"
+    page.goto(f"http://localhost:{attacker.port}/page")
+    expect(page.frame_locator("iframe").get_by_text("Waiting for your decision")).to_have_count(0)
+    assert any("frame" in complaint.lower() for complaint in console_errors(page))
