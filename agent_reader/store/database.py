@@ -31,6 +31,9 @@ _BUSY_MILLISECONDS: Final = 10_000
 _CACHE_KIBIBYTES: Final = 64 * 1024
 _MAPPED_OCTETS: Final = 256 * 1024 * 1024
 
+# What the write-ahead log may keep of the disk after a large batch.
+_LOG_OCTETS: Final = 64 * 1024 * 1024
+
 
 def account_file(folder: Path, account_id: str) -> Path:
     """Return the file of an account. Raises `ConfigurationError` where the id cannot name one."""
@@ -67,9 +70,11 @@ def _prepared(path: Path, epoch: str) -> apsw.Connection:
     connection = connect(path)
     try:
         connection.pragma("journal_mode", "wal")
-        connection.execute(
-            "INSERT OR IGNORE INTO account VALUES (1, ?, 0, 0, 0, NULL, NULL, NULL, NULL, NULL)", (epoch,)
-        )
+        # Asked first: a command that only looks must not wait for the daemon's transaction.
+        if connection.execute("SELECT 1 FROM account").get is None:
+            connection.execute(
+                "INSERT OR IGNORE INTO account VALUES (1, ?, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL)", (epoch,)
+            )
         search.make(connection)
     except BaseException:
         connection.close()
@@ -89,6 +94,7 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
         ("cache_size", -_CACHE_KIBIBYTES),
         ("mmap_size", _MAPPED_OCTETS),
         ("temp_store", "memory"),
+        ("journal_size_limit", _LOG_OCTETS),
     ):
         connection.pragma(pragma, value)
     if read_only:

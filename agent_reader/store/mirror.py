@@ -124,7 +124,7 @@ class AccountMirror:
         """Destroy held Emails whose every mailbox was looked at once after the last copy vanished: end of a round."""
         with self._writing() as writing:
             mailboxes.settle(writing)
-            writing.connection.execute("DELETE FROM changes WHERE at < ?", (writing.now - _CHANGES_KEPT_SECONDS,))
+            writing.forget_changes(writing.now - _CHANGES_KEPT_SECONDS)
 
     def failed(self, code: str, detail: str, fix: str) -> None:
         """Record that a round ended early; the status says so until the next whole round."""

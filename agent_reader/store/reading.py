@@ -15,6 +15,7 @@ from shared.message import (
     JSON,
     HeaderForm,
     Message,
+    ReadableText,
     TextSource,
     base_subject,
     body_lists,
@@ -22,13 +23,14 @@ from shared.message import (
     email_json,
     has_attachment,
     parse,
+    preview_of,
     readable_text,
 )
 from shared.message.addresses import parse_addresses
 from shared.message.headers import unfolded
 from shared.message.html import html_to_text
 
-# The metadata properties that follow from the octets (RFC 8621 §4.1), ready as JSON for lists of messages.
+# The metadata properties that follow from the header (RFC 8621 §4.1), ready as JSON for lists of messages.
 SUMMARY_PROPERTIES: Final = (
     "messageId",
     "inReplyTo",
@@ -41,7 +43,6 @@ SUMMARY_PROPERTIES: Final = (
     "replyTo",
     "subject",
     "sentAt",
-    "preview",
 )
 
 # A thread of thousands is a machine's. Ids past this only cost; the newest references stand last and count most.
@@ -84,7 +85,8 @@ def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Read
     summary = email_json(message, properties=SUMMARY_PROPERTIES)
     attached = octets is not None and has_attachment(message)
     size = fetched.size if octets is None else len(octets)
-    summary |= {"blobId": blob, "size": size, "hasAttachment": attached}
+    readable = readable_text(message)
+    summary |= {"preview": preview_of(readable), "blobId": blob, "size": size, "hasAttachment": attached}
     subject = _text(message, "Subject")
     return Reading(
         id=identity,
@@ -97,7 +99,7 @@ def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Read
         subject_order=sort_order(base_subject(subject))[:_MAX_ORDER_CHARACTERS],
         summary=pack_summary(summary),
         document=document.pack(message, has_body=octets is not None),
-        words=_words(message, subject),
+        words=_words(message, subject, readable),
         message_ids=tuple(_message_ids(summary))[-_MAX_LINKS:],
         base_subject="".join(sort_order(base_subject(subject)).split()),
     )
@@ -147,14 +149,14 @@ def _message_ids(summary: dict[str, JSON]) -> Iterator[str]:
                 pass
 
 
-def _words(message: Message, subject: str) -> tuple[str, ...]:
+def _words(message: Message, subject: str, readable: ReadableText) -> tuple[str, ...]:
     by_column = {
         search.Column.FROM: _address_words(message, "from"),
         search.Column.TO: _address_words(message, "to"),
         search.Column.CC: _address_words(message, "cc"),
         search.Column.BCC: _address_words(message, "bcc"),
         search.Column.SUBJECT: fold(subject),
-        search.Column.BODY: _body_words(message),
+        search.Column.BODY: _body_words(message, readable),
     }
     return tuple(by_column[column] for column in search.Column)
 
@@ -166,9 +168,8 @@ def _address_words(message: Message, name: str) -> str:
     return fold(" ".join(f"{address.name or ''} {address.email}" for address in addresses))
 
 
-def _body_words(message: Message) -> str:
+def _body_words(message: Message, readable: ReadableText) -> str:
     """The readable text; and the HTML alternative's where that says something else: either is found."""
-    readable = readable_text(message)
     words = fold(readable.text)
     if readable.source is not TextSource.PLAIN:
         return words

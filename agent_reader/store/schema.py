@@ -14,6 +14,7 @@ account = Table(
     Column("epoch", String, nullable=False, comment="random; a state of another file is recognised as foreign"),
     Column("state", Integer, nullable=False, comment="counts the transactions that changed what JMAP shows"),
     Column("tick", Integer, nullable=False, comment="counts the looks and losses, to tell which came first"),
+    Column("changes_from", Integer, nullable=False, comment="the oldest state that `changes` is whole from"),
     Column("search_shape", Integer, nullable=False, comment="of the search table in this file; 0 for none"),
     Column("settled_at", Integer, comment="when the last whole round ended"),
     Column("failed_at", Integer, comment="when a round ended early, null since the next whole one"),
@@ -145,12 +146,11 @@ set_aside = Table(
 changes = Table(
     "changes",
     metadata,
-    Column("state", Integer, primary_key=True),
     Column("type", String, primary_key=True, comment="Email, Mailbox or Thread"),
+    Column("state", Integer, primary_key=True),
     Column("id", String, primary_key=True),
     Column("kind", String, nullable=False, comment="created, updated, counted (a Mailbox's counts only) or destroyed"),
     Column("at", Integer, nullable=False),
-    Index("changes_by_type", "type", "state"),
     sqlite_with_rowid=False,
     comment="What became different with each state.",
 )

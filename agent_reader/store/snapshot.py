@@ -39,7 +39,7 @@ class MailboxCounts:
 class StoredEmail:
     """An Email that is shown: what the server and the store know of it, and its metadata properties.
 
-    `summary` holds blobId, size, hasAttachment and `reading.SUMMARY_PROPERTIES`, as JSON values.
+    `summary` holds blobId, size, hasAttachment, preview and `reading.SUMMARY_PROPERTIES`, as JSON values.
     """
 
     key: int
@@ -58,6 +58,7 @@ class Snapshot:
     connection: apsw.Connection = field(repr=False)
     account_id: str
     state: str
+    counts_kept: dict[tuple[str, int], dict[int, MailboxCounts]] = field(default_factory=dict, repr=False)
     _mailboxes: tuple[StoredMailbox, ...] | None = None
 
     def mailboxes(self) -> tuple[StoredMailbox, ...]:
@@ -88,6 +89,9 @@ class Snapshot:
         that holds part of it; for the trash only the unread Emails in it count.
         """
         trash = -1 if trash_key is None else trash_key
+        kept = self.counts_kept.get((self.state, trash))
+        if kept is not None:
+            return kept
         rows = self.connection.execute(
             "SELECT mailbox_key, count(*), sum(unread), count(DISTINCT thread_key), "
             "count(DISTINCT CASE WHEN mailbox_key = :trash THEN CASE WHEN unread THEN thread_key END "
@@ -95,7 +99,11 @@ class Snapshot:
             "THEN thread_key END) FROM email_mailboxes GROUP BY mailbox_key",
             {"trash": trash},
         )
-        return {int(key): MailboxCounts(*(int(count) for count in counts)) for key, *counts in rows}
+        counted = {int(key): MailboxCounts(*(int(count) for count in counts)) for key, *counts in rows}
+        # They take a pass over the account and are asked for often; those of other states are of no more use.
+        self.counts_kept.clear()
+        self.counts_kept[self.state, trash] = counted
+        return counted
 
     def count(self, selection: Selection, *, by_thread: bool = False) -> int:
         """Return how many Emails (or Threads) are selected."""

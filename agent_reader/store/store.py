@@ -12,7 +12,7 @@ import apsw
 
 from agent_reader.store import database
 from agent_reader.store.mirror import AccountMirror, Clock, Randomness
-from agent_reader.store.snapshot import Snapshot
+from agent_reader.store.snapshot import MailboxCounts, Snapshot
 from agent_reader.store.status import Location, MirrorStatus, read_status
 from shared.link import MAX_COPIES, AccountStatus
 
@@ -46,6 +46,7 @@ class Store:
         self._lock = threading.Lock()
         self._mirrors: dict[str, AccountMirror] = {}
         self._idle: dict[str, list[apsw.Connection]] = {}
+        self._counts: dict[str, dict[tuple[str, int], dict[int, MailboxCounts]]] = {}
         self._closed = False
 
     def account(self, account_id: str) -> AccountMirror:
@@ -57,6 +58,7 @@ class Store:
                 connection = database.open_file(path, self._randomness(_EPOCH_OCTETS).hex())
                 self._mirrors[account_id] = AccountMirror(connection, self._clock, self._randomness)
                 self._idle[account_id] = []
+                self._counts[account_id] = {}
             return self._mirrors[account_id]
 
     @contextmanager
@@ -67,7 +69,7 @@ class Store:
             # The first read fixes what is seen; the search table is in the same file, so it is fixed with the rest.
             connection.execute("BEGIN")
             epoch, state = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
-            yield Snapshot(connection, account_id, f"{epoch}-{state}")
+            yield Snapshot(connection, account_id, f"{epoch}-{state}", self._counts[account_id])
         finally:
             self._give_back(account_id, connection)
 

@@ -45,6 +45,22 @@ class Writing:
             [(state, *row, self.now) for row in rows],
         )
 
+    def forget_changes(self, before: int) -> None:
+        """Forget the changes before a moment, and remember from which state on they are whole."""
+        for data_type in DataType:
+            # The oldest row tells whether there is anything to forget; a round need not read them all.
+            oldest = self.connection.execute(
+                "SELECT at FROM changes WHERE type = ? ORDER BY state LIMIT 1", (data_type.value,)
+            ).get
+            if oldest is None or int(oldest) >= before:
+                continue
+            forgotten = self.connection.execute(
+                "DELETE FROM changes WHERE type = ? AND at < ? RETURNING state", (data_type.value, before)
+            )
+            self.connection.execute(
+                "UPDATE account SET changes_from = max(changes_from, ?)", (max(state for (state,) in forgotten),)
+            )
+
 
 def seconds(moment: datetime) -> int:
     """Return seconds since 1970 of an aware datetime."""

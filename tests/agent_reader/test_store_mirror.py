@@ -258,6 +258,9 @@ def test_changes_are_forgotten_after_35_days_and_not_before(account: Mirrored) -
     account.clock.now += timedelta(days=2)
     account.end_round()
     assert account.changes_since(first) == {}
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        changes_from = snapshot.connection.execute("SELECT changes_from FROM account").get
+        assert snapshot.state.endswith(f"-{changes_from}")
 
 
 def test_status_tells_the_last_whole_round_and_what_failed_since(account: Mirrored) -> None:

@@ -39,6 +39,7 @@ def _account() -> None:
         sa.Column("epoch", sa.String(), nullable=False),
         sa.Column("state", sa.Integer(), nullable=False),
         sa.Column("tick", sa.Integer(), nullable=False),
+        sa.Column("changes_from", sa.Integer(), nullable=False),
         sa.Column("search_shape", sa.Integer(), nullable=False),
         sa.Column("settled_at", sa.Integer()),
         sa.Column("failed_at", sa.Integer()),
@@ -170,11 +171,10 @@ def _set_aside() -> None:
 def _changes() -> None:
     op.create_table(
         "changes",
-        sa.Column("state", sa.Integer(), primary_key=True),
         sa.Column("type", sa.String(), primary_key=True),
+        sa.Column("state", sa.Integer(), primary_key=True),
         sa.Column("id", sa.String(), primary_key=True),
         sa.Column("kind", sa.String(), nullable=False),
         sa.Column("at", sa.Integer(), nullable=False),
         sqlite_with_rowid=False,
     )
-    op.create_index("changes_by_type", "changes", ["type", "state"])
