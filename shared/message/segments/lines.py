@@ -254,7 +254,7 @@ class _Reading:
 def _is_telling(line: str) -> bool:
     """Whether a line of text can stand above an earlier message: marks of all languages have a colon, or begin so."""
     head = line[:_MAX_TELLING_CHARACTERS]
-    return ":" in head or "：" in head or head.lstrip(_BLANKS)[:1] in _DRAWN
+    return ":" in head or "：" in head or head.rstrip().endswith(">") or head.lstrip(_BLANKS)[:1] in _DRAWN
 
 
 def _shape(line: str) -> _Shape:

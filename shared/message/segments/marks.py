@@ -60,6 +60,7 @@ ORIGINAL_MESSAGE: Final = frozenset(
         "oorspronkelijk bericht|origineel bericht|oorspronkelijke bericht|message d'origine|message d’origine|"
         "message original|message initial|ursprüngliche nachricht|originalnachricht|original-nachricht|"
         "ursprüngliche mail|originalmail|mensaje original|mensaje de origen|messaggio originale|messaggio originario|"
+        "antwort nachricht|"
         "mensagem original|ursprungligt meddelande|originalmeddelande|ursprungligt mail|originalt meddelande|"
         "oprindelig meddelelse|opprinnelig melding|alkuperäinen viesti|oryginalna wiadomość|wiadomość oryginalna|"
         "pierwotna wiadomość|původní zpráva|исходное сообщение|оригинальное сообщение|первоначальное сообщение|"
@@ -90,7 +91,7 @@ FORWARDED_MESSAGE: Final = frozenset(
 
 # How an attribution begins where it does not begin with a name or a date.
 ATTRIBUTION_BEGINNINGS: Final = _phrases(
-    "on |op |le |am |el |il giorno |il |em |no dia |den |w dniu |dnia |в |在 |在|於 |于 |el día |il dì |"
+    "on |op |le |am |el |il giorno |il |em |no dia |den |på |w dniu |dnia |в |在 |在|於 |于 |el día |il dì |"
     "wiadomość napisana przez |"
     "quoting |zitat von |citeren |citando |selon |cytowanie "
 )
@@ -109,8 +110,13 @@ ATTRIBUTION_VERBS: Final = frozenset(
     _phrases(
         "wrote|writes|schreef|schrijft|geschreven|écrit|écrivait|écrivit|schrieb|schreibt|geschrieben|escribió|escribio|"
         "escribía|scritto|scrive|escreveu|escreve|skrev|skriver|napisał|napisała|napisał(a)|napisano|pisze|"
-        "napisana|написал|написала|написал(а)|написал(a)|пишет|писал|писала|написав|kirjoitti|napsal|napsal(a)"
+        "napisana|написал|написала|написал(а)|написал(a)|пишет|писал|писала|написав|kirjoitti|napsal|napsal(a)|írta|sent"
     )
+)
+
+# What stands beside the verb, or is written small before it.
+AUXILIARIES: Final = frozenset(
+    _phrases("a|ha|has|heeft|hat|het|volgende|you|du|je|sie|vous|tu|usted|você|ty|pan|pani|ezt|azt|om")
 )
 
 # The same where words are not set apart.
@@ -169,7 +175,8 @@ MOBILE_ENDINGS: Final = (
 # What a line that ends so must name to be a program's signature.
 DEVICES: Final = _phrases(
     "iphone|ipad|android|samsung|galaxy|outlook|handy|smartphone|huawei|xiaomi|pixel|windows|mobil|tablet|ios|gmail|"
-    "yahoo|proton|telefon|téléphone|gsm|celular|móvil|blackberry|手机|携帯|スマホ"
+    "yahoo|proton|aol|gmx|web.de|libero|spark|thunderbird|mail app|posta|correo|mobile|phone|oppo|redmi|nokia|xperia|"
+    "lg |htc|kindle|mail for|mail voor|mail für|acompli|telefon|téléphone|gsm|celular|móvil|blackberry|手机|携帯|スマホ"
 )
 
 # A closing formula: begins the last lines of a letter.

@@ -22,9 +22,17 @@ _MAX_CONTACT_CHARACTERS: Final = 110
 # What a telephone writes is one short line, and perhaps a link.
 _MAX_MOBILE_CHARACTERS: Final = 110
 
+# "Verizon Wireless BlackBerry" follows the words "Sent from my" within this.
+_MAX_DEVICE_CHARACTERS: Final = 28
+
+# A drawn line above so few and so short lines stands above a name and a role.
+_MAX_NAME_LINES: Final = 3
+_MAX_NAME_LINE_CHARACTERS: Final = 40
+
 _MAX_NAME_CHARACTERS: Final = 60
 _MAX_NAME_WORDS: Final = 6
 
+_SENTENCE_ENDS: Final = (".", "!", "?", ":", ",", ";", "。", "！", "？", "：", "，", "…")
 _TRIM: Final = " \t\r\xa0\u3000*_"
 _CLOSING_TRIM: Final = " \t\r\xa0\u3000*_,.!;，。！、"
 _PHONE: Final = re.compile(r"\+?\(?[0-9][0-9 ()/.-]{6,20}[0-9]")
@@ -77,10 +85,21 @@ def _is_mark(line: str, following: Sequence[int], lines: Sequence[str]) -> bool:
     if bare in _MARKS:
         is_short = len(following) <= _MAX_BARE_LINES and not _has_sentences(following, lines)
         return is_short and (bare != "---" or _has_contact(following, lines))
-    if not bare.strip("_") or not bare.strip("-"):
+    if not bare.strip("_—–-"):
+        if _are_names(following, lines):
+            return True
         is_footer = any(_LIST.search(lines[at][:_MAX_CONTACT_CHARACTERS]) for at in following[:3])
         return len(following) <= _MAX_CONTACT_LINES and (is_footer or _is_contact_block(following, lines))
     return False
+
+
+def _are_names(following: Sequence[int], lines: Sequence[str]) -> bool:
+    if not 0 < len(following) <= _MAX_NAME_LINES:
+        return False
+    texts = [lines[at].strip() for at in following if len(lines[at]) <= _MAX_CONTACT_CHARACTERS]
+    return len(texts) == len(following) and all(
+        len(text) <= _MAX_NAME_LINE_CHARACTERS and not text.endswith(_SENTENCE_ENDS) for text in texts
+    )
 
 
 def _has_sentences(following: Sequence[int], lines: Sequence[str]) -> bool:
@@ -120,13 +139,13 @@ def _mobile_start(lines: Sequence[str], last_lines: Sequence[int], end: int) -> 
 
 
 def _is_mobile(line: str) -> bool:
-    bare = line.strip(_TRIM + "<>[]()-—").casefold()
-    if not bare or len(bare) > _MAX_MOBILE_CHARACTERS:
+    """What a telephone or a program writes names it at once; "sent from my desk, not by phone" is a sentence."""
+    bare = line[: _MAX_MOBILE_CHARACTERS + 1].strip(_TRIM + "<>[]()-—").casefold()
+    if not bare or len(line.strip()) > _MAX_MOBILE_CHARACTERS:
         return False
-    if bare.startswith(MOBILE_BEGINNINGS):
-        return not bare.startswith(("sent via ", "sent using ", "von meinem ", "gesendet ", "从我的")) or _names_device(
-            bare
-        )
+    for beginning in MOBILE_BEGINNINGS:
+        if bare.startswith(beginning):
+            return _names_device(bare[: len(beginning) + _MAX_DEVICE_CHARACTERS])
     return bare.rstrip(".。").endswith(MOBILE_ENDINGS) and _names_device(bare)
 
 
