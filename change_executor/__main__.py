@@ -43,9 +43,10 @@ DEFAULT_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
 def serve(config: Config = DEFAULT_CONFIG) -> None:
     """Take proposals, show them to people, and move what they approved; ends at SIGTERM."""
     with _mistakes_named():
+        settings = _settings(config)
         from change_executor.app import serve as run  # noqa: PLC0415 - the server is heavy
 
-        run(_settings(config))
+        run(settings)
 
 
 @token.command("create")

@@ -21,6 +21,7 @@ from sqlalchemy import select
 from starlette.types import ASGIApp
 
 from change_executor import checkpoints
+from change_executor.accepting import BoundedProtocol
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings
 from change_executor.connections import Connections
@@ -32,7 +33,7 @@ from change_executor.journal.open import open_journal
 from change_executor.listening import listeners
 from change_executor.logs import configure_logs
 from change_executor.mover import Mover
-from change_executor.peers import PeerProtocol, PeerUidGate, can_tell_tcp_peers
+from change_executor.peers import PeerUidGate, can_tell_tcp_peers
 from change_executor.review.app import make_app as make_review
 from change_executor.worker import Worker, make_worker
 from shared.imap_login import ImapFailure
@@ -190,7 +191,7 @@ def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="asyncio",
-        http=PeerProtocol,
+        http=BoundedProtocol,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -7,27 +7,25 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pytest
-import uvicorn
 
 from change_executor.peers import (
-    PeerProtocol,
     PeerUidGate,
     can_tell_tcp_peers,
     uid_in_tables,
     uid_of_socket,
     uid_of_tcp_peer,
 )
+from tests.change_executor.gated_server import Inner, Serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from starlette.types import Message, Receive, Scope, Send
+    from starlette.types import Message
 
 OTHER_UID = 64_998
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -132,19 +130,6 @@ def test_a_connection_that_does_not_exist_is_unknown() -> None:
     assert uid_of_tcp_peer(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
 
 
-class Inner:
-    """An application that remembers whether anything reached it."""
-
-    def __init__(self) -> None:
-        self.requests = 0
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        assert ("http", True) == (scope["type"], callable(receive))
-        self.requests += 1
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
-
-
 def ask(gate: PeerUidGate, **scope: object) -> list[Message]:
     sent: list[Message] = []
 
@@ -184,32 +169,6 @@ def test_the_gate_lets_through_only_a_uid_that_it_knows_and_lists(scope: dict[st
     sent = ask(gate, **scope)
     assert status == sent[0]["status"]
     assert (1, 0) == (inner.requests, gate.refused) if status == 204 else (0, 1) == (inner.requests, gate.refused)
-
-
-class Serving:
-    """The gate behind a real uvicorn, as the executor runs it."""
-
-    def __init__(self, listener: socket.socket, allow_uids: frozenset[int]) -> None:
-        self.inner = Inner()
-        self.gate = PeerUidGate(self.inner, allow_uids)
-        self._listener = listener
-        config = uvicorn.Config(
-            self.gate, http=PeerProtocol, ws="none", lifespan="off", log_config=None, proxy_headers=False
-        )
-        self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._run)
-
-    def _run(self) -> None:
-        asyncio.run(self._server.serve(sockets=[self._listener]))
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.should_exit = True
-        self._thread.join(timeout=30)
-        self._listener.close()
 
 
 CLIENT_PROGRAM = """
