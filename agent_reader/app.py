@@ -60,8 +60,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
             Door(_private(settings, store, access, faults), (private,), PeerProtocol),
         )
         unproven = [worker for worker in workers if not proven.knows(worker.account)]
-        with running(workers, log):
-            asyncio.run(until_signalled(doors, workers, unproven, log))
+        asyncio.run(until_signalled(doors, workers, unproven, log))
     log.info("reader:ended")
 
 
@@ -108,18 +107,14 @@ async def until_signalled(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     ending = asyncio.create_task(ended.wait())
-    try:
+    with running(workers, log):
         tried = asyncio.create_task(_first_contacts(unproven, may_be_unreachable=False))
         await asyncio.wait({tried, ending}, return_when=asyncio.FIRST_COMPLETED)
-        if ended.is_set():
-            tried.cancel()
-            return
-        await tried
-        others = [worker for worker in workers if worker not in unproven]
-        watching = asyncio.create_task(_first_contacts(others, may_be_unreachable=True))
-        await _serve_until(ending, watching, doors, log)
-    finally:
-        ending.cancel()
+        if not ended.is_set():
+            await tried
+            others = [worker for worker in workers if worker not in unproven]
+            watching = asyncio.create_task(_first_contacts(others, may_be_unreachable=True))
+            await _serve_until(ending, watching, doors, log)
 
 
 async def _serve_until(

@@ -5,7 +5,7 @@ goes wrong finishes it: `ImapFailure`.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, Self
 
 from imapclient import imap_utf7
@@ -132,12 +132,12 @@ class ReadOnlySession:
         """Return flags of the messages that changed after this MODSEQ (RFC 7162 §3.1.4)."""
         return self._states("1:*", f"(CHANGEDSINCE {modseq})")
 
-    def states_of(self, uids: Iterable[int]) -> dict[int, MessageState]:
+    def states_of(self, uids: Collection[int]) -> dict[int, MessageState]:
         """Return flags of these messages; those that are gone do not answer."""
-        found: dict[int, MessageState] = {}
-        for uid_set in answers.uid_sets(uids, _MOST_SET_OCTETS):
+        wanted, found = set(uids), dict[int, MessageState]()
+        for uid_set in answers.uid_sets(wanted, _MOST_SET_OCTETS):
             found |= self._states(uid_set, "")
-        return {uid: state for uid, state in found.items() if uid in set(uids)}
+        return {uid: state for uid, state in found.items() if uid in wanted}
 
     def sizes(self, uids: Sequence[int]) -> dict[int, int]:
         """Return the size in octets that the server states for these messages."""
@@ -151,11 +151,11 @@ class ReadOnlySession:
 
     def fetch_messages(self, uids: Sequence[int]) -> dict[int, FetchedMessage]:
         """Fetch whole messages in one command; what the server does not give whole is left out."""
-        messages: dict[int, FetchedMessage] = {}
+        wanted, messages = set(uids), dict[int, FetchedMessage]()
         for uid_set in answers.uid_sets(uids, _MOST_SET_OCTETS):
             for uid, items in self._fetch(uid_set, f"({self._about()} BODY.PEEK[])").items():
                 octets = items.get(b"BODY[]")
-                if uid in uids and isinstance(octets, bytes) and (message := _message(uid, items, octets)):
+                if uid in wanted and isinstance(octets, bytes) and (message := _message(uid, items, octets)):
                     messages[uid] = message
         return messages
 

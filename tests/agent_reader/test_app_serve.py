@@ -154,6 +154,16 @@ def test_it_ends_while_the_mail_server_does_not_answer(folder: ReaderFolder) -> 
             folder.dovecot.thaw("reader")
 
 
+def test_it_ends_while_its_first_login_hangs(folder: ReaderFolder) -> None:
+    with BreakingProxy(folder.dovecot.port, b"", BreakPoint.BLACKHOLE) as proxy:
+        folder.settings = {"port": proxy.port, "tls": "none"}
+        with folder.serve() as reader:
+            # It was never greeted, and does not serve before its login was tried.
+            assert proxy.broken.wait(30)
+            assert 0 == reader.end(by_signal=signal.SIGTERM)
+    assert "reader:ready" not in reader.text
+
+
 def test_a_reader_killed_in_the_middle_of_a_sync_goes_on_where_it_was(folder: ReaderFolder) -> None:
     with folder.dovecot.connect() as owner:
         for number in range(250):

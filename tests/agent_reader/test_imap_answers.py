@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from imapclient.exceptions import ProtocolError
 
@@ -150,6 +150,7 @@ def test_namespaces_give_their_prefixes() -> None:
     assert [] == answers.namespace_prefixes([b'(("'])
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(1, 2**32 - 1), min_size=1, max_size=300))
 def test_uid_sets_name_just_the_uids_asked_for(uids: set[int]) -> None:
     written = list(answers.uid_sets(uids, 60))
@@ -162,6 +163,7 @@ def test_uid_sets_name_just_the_uids_asked_for(uids: set[int]) -> None:
     assert uids == named
 
 
+@settings(deadline=None)
 @given(st.lists(st.one_of(st.binary(max_size=60), st.tuples(st.binary(max_size=40), st.binary(max_size=20)))))
 def test_any_records_give_values_or_an_error_that_the_session_knows(records: list[Record]) -> None:
     for read in (

@@ -266,3 +266,31 @@ def test_messages_that_do_not_answer_at_all_do_not_count_as_gone(tmp_path: Path)
         mute = True
         assert not sync.round(session).whole
     assert mails(3) == mirror.octets("INBOX")
+
+
+def test_a_message_that_a_listing_leaves_out_and_that_still_answers_is_not_gone(tmp_path: Path) -> None:
+    mailbox = ScriptedMailbox(mails(2))
+    uidnext = 3
+
+    def answer(command: bytes) -> tuple[list[bytes], bytes] | None:
+        if command.startswith(b"ENABLE"):
+            return [b"ENABLED CONDSTORE"], b"OK done"
+        if command.startswith(b"EXAMINE"):
+            codes = [b"OK [UIDVALIDITY 7] x", b"OK [UIDNEXT %d] x" % uidnext, b"OK [HIGHESTMODSEQ 5] x"]
+            return [b"2 EXISTS", *codes], b"OK [READ-ONLY] done"
+        if command.startswith(b"UID SEARCH"):
+            # As many as there are, and not the same.
+            return [b'ESEARCH (TAG "x") UID ALL ' + (b"1:2" if uidnext == 3 else b"1,99")], b"OK done"
+        return mailbox(command)
+
+    mirror = FakeMirror()
+    sync = Sync(mirror, None, structlog.get_logger())
+    with (
+        ScriptedImapServer(answer, CAPABILITIES) as server,
+        contextlib.closing(ReadOnlySession.open(plain_account(server.port, tmp_path))) as session,
+    ):
+        sync.round(session)
+        uidnext = 4
+        sync.round(session)
+    assert any(b"ESEARCH" in command or b"RETURN" in command for command in server.commands)
+    assert mails(2) == mirror.octets("INBOX")

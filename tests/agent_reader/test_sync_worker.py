@@ -15,6 +15,7 @@ from shared.settings import ConfigurationError
 from tests.fakes.accounts import reader_account
 from tests.fakes.mirror import FakeMirror
 from tests.servers.dovecot import Dovecot
+from tests.servers.proxy import BreakingProxy, BreakPoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,15 +93,14 @@ def test_a_server_that_goes_down_is_waited_for_and_nothing_is_lost(dovecot: Dove
 
 def test_it_ends_while_the_server_does_not_answer(dovecot: Dovecot, tmp_path: Path) -> None:
     mirror = FakeMirror()
-    with working(dovecot, tmp_path, mirror) as worker:
-        mirror.await_settled(1)
-        dovecot.freeze("reader")
-        try:
-            worker.wake()
-            worker.stop()
-            assert worker.join(DEADLINE)
-        finally:
-            dovecot.thaw("reader")
+    with (
+        BreakingProxy(dovecot.port, b"LIST", BreakPoint.BLACKHOLE) as proxy,
+        working(dovecot, tmp_path, mirror, tls="none", port=proxy.port) as worker,
+    ):
+        assert proxy.broken.wait(DEADLINE)
+        # It waits for an answer now, and would for ninety seconds.
+        worker.stop()
+        assert worker.join(DEADLINE)
     assert [] == mirror.failures
 
 
