@@ -10,6 +10,7 @@ from shared.message import (
     DEFAULT_EMAIL_PROPERTIES,
     BadHeaderProperty,
     BodyValue,
+    HeaderForm,
     UnknownProperty,
     body_lists,
     body_value,
@@ -240,6 +241,12 @@ def test_charsets_in_real_use_decode_without_a_problem(charset: str, text: str) 
 def test_what_does_not_fit_its_label_is_flagged_and_still_shown(content_type: str, octets: bytes, text: str) -> None:
     value = value_of(entity(content_type, octets))
     assert (text, True) == (value.value, value.is_encoding_problem)
+
+
+def test_half_a_surrogate_pair_never_leaves() -> None:
+    value = value_of(entity("text/plain; charset=utf-7", b"a+2AA-b"))
+    assert "a\ufffdb" == value.value
+    assert parse(b"Subject: =?utf-7?Q?a+2AA-b?=\r\n\r\n").header("Subject", HeaderForm.TEXT) == "a\ufffdb"
 
 
 def test_line_ends_are_lf_only_and_nul_is_gone() -> None:
