@@ -68,9 +68,14 @@ def _threads(found: Found) -> EmailIds:
 
 
 def _emails(found: Found) -> EmailIds:
-    """Body text was shown where a part's text is in the answer."""
     emails = found["list"]
-    return tuple(email["id"] for email in emails), tuple(email["id"] for email in emails if email.get("bodyValues"))
+    return tuple(email["id"] for email in emails), tuple(email["id"] for email in emails if _shows_text(email))
+
+
+def _shows_text(email: Found) -> bool:
+    """Whether text of a body is there; a part that was cut to nothing shows none, an empty one all that it has."""
+    parts = email.get("bodyValues", {}).values()
+    return any(part["value"] or not part["isTruncated"] for part in parts)
 
 
 METHODS: Final[Mapping[str, Method]] = {

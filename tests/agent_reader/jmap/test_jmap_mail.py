@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
+from agent_reader.jmap.methods import METHODS, Read
 from shared.link import OpenedState
 from tests.agent_reader.served import ACCOUNT, House, house
-
-pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
@@ -21,6 +20,7 @@ def served(tmp_path: Path) -> Iterator[House]:
         yield open_house
 
 
+@pytest.mark.anyio
 async def test_an_agent_finds_and_reads_a_message_in_one_request(served: House) -> None:
     responses = await served.call(
         ("Email/query", {"accountId": ACCOUNT, "filter": {"text": "teapot"}}),
@@ -40,6 +40,7 @@ async def test_an_agent_finds_and_reads_a_message_in_one_request(served: House) 
     assert "teapot" in str(email["bodyValues"])
 
 
+@pytest.mark.anyio
 async def test_the_four_call_chain_shows_whole_threads(served: House) -> None:
     def by(call: str, name: str, path: str) -> dict[str, str]:
         return {"resultOf": call, "name": name, "path": path}
@@ -61,6 +62,7 @@ async def test_the_four_call_chain_shows_whole_threads(served: House) -> None:
     assert ["Your receipt", "An order", "Re: An order"] == [email["subject"] for email in responses[3][1]["list"]]
 
 
+@pytest.mark.anyio
 async def test_ids_null_gives_all_mailboxes(served: House) -> None:
     _, body = await served.one("Mailbox/get", ids=None)
     counts: dict[str, Any] = {mailbox["name"]: mailbox["totalEmails"] for mailbox in body["list"]}
@@ -68,6 +70,7 @@ async def test_ids_null_gives_all_mailboxes(served: House) -> None:
     assert [] == body["notFound"]
 
 
+@pytest.mark.anyio
 async def test_each_call_that_shows_mail_is_on_record_with_its_ids(served: House) -> None:
     _, found = await served.one("Email/query")
     (first, second, third) = found["ids"]
@@ -80,6 +83,46 @@ async def test_each_call_that_shows_mail_is_on_record_with_its_ids(served: House
     assert OpenedState.OPENED is served.access.opened("clerk", ACCOUNT, second).state
 
 
+@pytest.mark.anyio
 async def test_a_refused_call_and_an_echo_leave_no_line(served: House) -> None:
     await served.call(("Core/echo", {}), ("Email/set", {"accountId": ACCOUNT}), ("Email/get", {"accountId": "x"}))
     assert [] == served.access.reads("clerk")
+
+
+@pytest.mark.anyio
+async def test_a_thread_names_its_messages_on_record(served: House) -> None:
+    _, found = await served.one("Email/query", filter={"text": "teapot"})
+    _, got = await served.one("Email/get", ids=found["ids"], properties=["threadId"])
+    await served.one("Thread/get", ids=[got["list"][0]["threadId"]])
+    _, line = served.access.reads("clerk")[-1]
+    assert ("Thread/get", 2) == (line.method, len(line.email_ids))
+    assert found["ids"][0] in line.email_ids
+
+
+@pytest.mark.anyio
+async def test_headers_previews_and_body_values_that_were_not_fetched_open_nothing(served: House) -> None:
+    _, found = await served.one("Email/query", limit=1)
+    asked: list[dict[str, Any]] = [
+        {"properties": ["subject", "preview", "header:From"]},
+        {"properties": ["bodyValues"]},
+        {},
+    ]
+    for arguments in asked:
+        await served.one("Email/get", ids=found["ids"], **arguments)
+    assert OpenedState.NOT_OPENED is served.access.opened("clerk", ACCOUNT, found["ids"][0]).state
+
+
+@pytest.mark.parametrize(
+    ("parts", "opened"),
+    [
+        ({}, False),
+        ({"1": {"value": "", "isTruncated": True}}, False),
+        ({"1": {"value": "", "isTruncated": False}}, True),
+        ({"1": {"value": "a", "isTruncated": True}}, True),
+        ({"1": {"value": "", "isTruncated": True}, "2": {"value": "a", "isTruncated": False}}, True),
+    ],
+)
+def test_a_part_that_was_cut_to_nothing_opens_nothing(parts: dict[str, Any], opened: bool) -> None:
+    method = METHODS["Email/get"]
+    assert isinstance(method, Read)
+    assert (("M1",), ("M1",) if opened else ()) == method.shows({"list": [{"id": "M1", "bodyValues": parts}]})
