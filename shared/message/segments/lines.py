@@ -29,7 +29,13 @@ _MAX_MARKED_CHARACTERS: Final = 200
 _MAX_TELLING_CHARACTERS: Final = MAX_ATTRIBUTION_CHARACTERS + 1
 _DRAWN: Final = frozenset("-_=*—–")
 
+# An attribution of a quote is among its first lines.
+_MAX_AUTHOR_LINES: Final = 6
+
 _BLANKS: Final = " \t\xa0\u3000\u200b"
+# Marks of quotes that somebody chose for himself.
+_ODD_MARKS: Final = frozenset("):}%")
+_MAX_MARK_CHARACTERS: Final = 6
 _QUOTE_MARKS: Final = " \t\xa0\u3000>＞|"
 _INITIALS: Final = re.compile(r"[A-Za-z]{1,4}>(?:\s|$)")
 _SENTENCE_ENDS: Final = (".", "?", "!", ":", "。", "？", "！", "：")
@@ -49,6 +55,7 @@ class _Shape(Enum):
     TEXT = auto()
     QUOTE = auto()
     MAYBE_QUOTE = auto()  # bars and initials: one if there are two, or an attribution above
+    ODD_MARK = auto()  # one only if an attribution stands above, or stood above the first
 
 
 def line_kinds(lines: Sequence[str], marks: Mapping[int, ElementMark] | None = None) -> list[SegmentKind]:
@@ -79,19 +86,22 @@ class _Reading:
             self._judge(at)
             at += 1
         self._mark_signatures()
+        if self._has_nothing_new() and not self._names_an_author():
+            self.result = [kind if kind is SegmentKind.SIGNATURE else SegmentKind.NEW for kind in self.result]
         self._place_empty_lines()
         return self.result
 
     def _settle_runs(self) -> None:
         """Runs of one shape: what looks like a quote and is none becomes text."""
+        confirmed: set[str] = set()
         at = 0
         while at < len(self.lines):
             shape = self.shapes[at]
             end = at + 1
             while end < len(self.lines) and self.shapes[end] is shape:
                 end += 1
-            if shape is _Shape.MAYBE_QUOTE:
-                shape = _Shape.QUOTE if self._is_quote_after_all(at, end) else _Shape.TEXT
+            if shape in {_Shape.MAYBE_QUOTE, _Shape.ODD_MARK}:
+                shape = self._settled(at, end, confirmed)
             elif shape is _Shape.QUOTE and at not in self.marks and self._is_no_quote(at, end):
                 shape = _Shape.TEXT
             self.shapes[at:end] = [shape] * (end - at)
@@ -105,21 +115,28 @@ class _Reading:
             return False
         return all(self.lines[at].startswith(">>> ") for at in range(start, end))
 
-    def _is_quote_after_all(self, start: int, end: int) -> bool:
+    def _settled(self, start: int, end: int, confirmed: set[str]) -> _Shape:
+        mark = self.lines[start].split(maxsplit=1)[0][:_MAX_MARK_CHARACTERS]
+        if self._is_attributed(start):
+            confirmed.add(mark)
+        if mark in confirmed:
+            return _Shape.QUOTE
+        if self.shapes[start] is _Shape.ODD_MARK or end - start == 1:
+            return _Shape.TEXT
         if any(self.lines[at].rstrip().endswith("|") or " | " in self.lines[at][1:] for at in range(start, end)):
-            return False  # a table
-        return end - start > 1 or self._is_attributed(start)
+            return _Shape.TEXT  # a table
+        return _Shape.QUOTE
 
     def _is_attributed(self, start: int) -> bool:
         above = start - 1
         while above >= 0 and start - above <= _MAX_GAP and self.shapes[above] is _Shape.EMPTY:
             above -= 1
-        return (
-            above >= 0
-            and self.shapes[above] is _Shape.TEXT
-            and may_end_attribution(self.lines[above])
-            and attribution_ending_at(self.lines, above, 0) is not None
-        )
+        if above < 0 or not may_end_attribution(self.lines[above]):
+            return False
+        if self.shapes[above] is _Shape.QUOTE:  # Emacs marks the attribution
+            line = self.lines[above].lstrip(_QUOTE_MARKS)
+            return attribution_ending_at([line], 0, 0) is not None
+        return self.shapes[above] is _Shape.TEXT and attribution_ending_at(self.lines, above, 0) is not None
 
     def _judge(self, at: int) -> None:
         shape = self.shapes[at]
@@ -234,6 +251,25 @@ class _Reading:
         goes_on = line[:1].islower() or self.lines[at + 1].lstrip(_QUOTE_MARKS)[:1].islower()
         return goes_on and len(line) <= _BROKEN_LINE_MIN_CHARACTERS
 
+    def _has_nothing_new(self) -> bool:
+        kinds = {kind for kind, shape in zip(self.result, self.shapes, strict=True) if shape is not _Shape.EMPTY}
+        return SegmentKind.QUOTED in kinds and SegmentKind.NEW not in kinds
+
+    def _names_an_author(self) -> bool:
+        """Whether the quote says whose it is; else it may be drawn so, or hidden so from those who skip quotes."""
+        first = next(at for at, shape in enumerate(self.shapes) if shape is not _Shape.EMPTY)
+        lines = [line.lstrip(_QUOTE_MARKS) for line in self.lines[first : first + _MAX_AUTHOR_LINES]]
+        if any(
+            at in self.marks and self.lines[at].lstrip(_BLANKS)[:1] != ">" for at in range(first, first + len(lines))
+        ):
+            return True
+        return any(
+            (may_end_attribution(line) and attribution_ending_at(lines, at, 0) is not None)
+            or is_original_message(line)
+            or header_role(line) is not None
+            for at, line in enumerate(lines)
+        )
+
     def _mark_signatures(self) -> None:
         for start, end in self._new_stretches(0, self.all_new_from):
             begins = signature_start(self.lines, start, end)
@@ -264,6 +300,8 @@ def _shape(line: str) -> _Shape:
         return _Shape.QUOTE
     if first == "|" and bare[1:2] in {" ", "", "\r"}:
         return _Shape.MAYBE_QUOTE
+    if first in _ODD_MARKS and bare[1:2] in {" ", "", "\r"}:
+        return _Shape.ODD_MARK
     if ">" in bare[:5] and _INITIALS.match(bare):
         return _Shape.MAYBE_QUOTE
     return _Shape.TEXT if bare.strip() else _Shape.EMPTY

@@ -72,7 +72,7 @@ ORIGINAL_MESSAGE: Final = frozenset(
 # Between dashes, or alone on a line with a colon: what follows is passed on, and is the message.
 FORWARDED_MESSAGE: Final = frozenset(
     _phrases(
-        "forwarded message|begin forwarded message|forwarded mail|forwarded email|forwarded by|"
+        "forwarded message|begin forwarded message|begin forwarded text|forwarded mail|forwarded email|forwarded by|"
         "doorgestuurd bericht|begin doorgestuurd bericht|begin van doorgestuurd bericht|"
         "message transféré|message réexpédié|début du message réexpédié|début du message transféré|"
         "message transmis|weitergeleitete nachricht|anfang der weitergeleiteten nachricht|"

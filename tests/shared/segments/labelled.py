@@ -17,11 +17,19 @@ class Labelled:
     text: str | None
     html: str | None
     new: str
+    keeps_more: str = ""
 
 
 def labelled_messages() -> list[Labelled]:
     return [
-        Labelled(path.stem, message["name"], message.get("text"), message.get("html"), message["new"])
+        Labelled(
+            path.stem,
+            message["name"],
+            message.get("text"),
+            message.get("html"),
+            message["new"],
+            message.get("keeps_more", ""),
+        )
         for path in sorted(FOLDER.glob("*.toml"))
         for message in tomllib.loads(path.read_text("utf-8"))["message"]
     ]
