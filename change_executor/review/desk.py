@@ -155,5 +155,8 @@ def _after(untrusted_text: str | None) -> After | None:
 def _object(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
     return value if isinstance(value, dict) else {}

@@ -98,7 +98,7 @@ REFUSED: Final = {
     "expired": "It cannot be approved any more: its time to be decided is over.",
     "undo_not_permitted": "It cannot be moved back: the queue or the mail login does not allow it.",
     "another_is_open": "It cannot be moved back while another proposal about the same message is open.",
-    "changed": "This changed while you were looking, so nothing was decided. Here is how it is now.",
+    "changed": "This changed while you were looking, so this click decided nothing. Here is how it is now.",
     "transition": "That cannot be decided any more. Here is how it is now.",
 }
 
@@ -139,8 +139,10 @@ _DONE: Final = {
 }
 
 
-def done(state: State) -> str:
+def done(state: State, *, stopped: bool) -> str:
     """Return what the queue says after a decision, from how the proposal stands now."""
+    if stopped and state in {State.APPROVED, State.UNDOING}:
+        return "Written down. Nothing is moved until someone resumes."
     return _DONE.get(state, f"It is now: {STATES[state]}.")
 
 

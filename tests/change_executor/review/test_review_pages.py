@@ -246,7 +246,9 @@ def test_an_agents_words_are_cleaned_and_it_is_said_so(page: ReviewPage) -> None
     assert "\u202e" not in text
 
 
-@pytest.mark.parametrize("hints", ["[]", "1", '{"opened": 1}', '{"opened": {"state": ["x"]}}', '{"copies": "<b>"}'])
+@pytest.mark.parametrize(
+    "hints", ["[]", "1", "{", '{"opened": 1}', '{"opened": {"state": ["x"]}}', '{"copies": "<b>"}']
+)
 def test_hints_of_any_shape_leave_the_page_whole(page: ReviewPage, hints: str) -> None:
     proposal = page.rows.proposal(reading(), hints=hints)
     answer = page.signed_in().get(f"/p/{proposal.id}")
@@ -259,6 +261,8 @@ def test_the_stop_button_is_on_every_page_until_somebody_resumes(page: ReviewPag
     assert 303 == press(client, client.get("/").text, "/stop").status_code
     for path in ("/", f"/p/{proposal.id}", "/password"):
         assert "Everything is stopped." in client.get(path).text
+    answer = press(client, client.get(f"/p/{proposal.id}").text, f"/p/{proposal.id}/approve")
+    assert "Nothing is moved until someone resumes." in client.get(answer.headers["location"]).text
     assert 303 == press(client, client.get("/").text, "/resume").status_code
     assert "Everything is stopped." not in client.get("/").text
 
