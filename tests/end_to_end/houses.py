@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import secrets
 import signal
 import socket
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import httpx
+
+import deploy.demo.person
 
 BIN: Final = Path(sys.executable).parent
 QUEUE: Final = "support"
@@ -252,63 +253,27 @@ class Houses:
         self.executor.close()
 
 
-class Person:
-    """A person with a browser that has no JavaScript: follows forms as they stand in the page."""
+class Person(deploy.demo.person.Person):
+    """The person of a test: waits for what the page will offer."""
 
     def __init__(self, houses: Houses) -> None:
+        super().__init__(houses.review_url)
         self._houses = houses
-        self.browser = httpx.Client(
-            base_url=houses.review_url, headers={"Origin": houses.review_url}, timeout=30, follow_redirects=True
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.browser.close()
 
     def sign_in_first_time(self) -> None:
         """Spend a link made on the machine, and set a password."""
-        link = self._houses.executor.said("user", "link", PERSON)
-        match = re.search(r"/link#([A-Za-z0-9_-]{43})", link)
-        assert match, link
-        page = self.submit(self.browser.get("/link"), "/link", {"secret": match[1]})
-        assert page.status_code == 200, page.text
-        done = self.submit(page, "/password", {"password": PASSWORD, "again": PASSWORD})
-        assert done.status_code == 200, done.text
-
-    def sign_in(self) -> None:
-        page = self.submit(self.browser.get("/sign-in"), "/sign-in", {"name": PERSON, "password": PASSWORD})
-        assert page.status_code == 200, page.text
-
-    def item(self, proposal_id: str) -> httpx.Response:
-        return self.browser.get(f"/p/{proposal_id}")
+        self.sign_in_by_link(self._houses.executor.said("user", "link", PERSON).strip().splitlines()[-1], PASSWORD)
 
     def can_decide(self, proposal_id: str, action: str = "approve") -> httpx.Response:
         """Wait until the page offers this action."""
         return eventually(
-            lambda: page if f"/p/{proposal_id}/{action}" in (page := self.item(proposal_id)).text else None,
+            lambda: self.offers(proposal_id, action),
             f"the page to offer {action} for {self._houses.proposal(proposal_id)}\n{self._houses.executor.log[-3000:]}",
         )
 
     def decide(self, proposal_id: str, action: str, **fields: str) -> httpx.Response:
         """Press a button on the item's page as it stands now."""
         return self.submit(self.can_decide(proposal_id, action), f"/p/{proposal_id}/{action}", fields)
-
-    def submit(self, page: httpx.Response, action: str, fields: dict[str, str]) -> httpx.Response:
-        form = re.search(rf'<form[^>]*action="{re.escape(action)}"[^>]*>(.*?)</form>', page.text, re.DOTALL)
-        assert form, f"no form for {action} in: {page.text}"
-        hidden = {
-            _attribute(tag, "name"): _attribute(tag, "value")
-            for tag in re.findall(r"<input[^>]*>", form[1])
-            if 'type="hidden"' in tag
-        }
-        return self.browser.post(action, data=hidden | fields)
-
-
-def _attribute(tag: str, name: str) -> str:
-    match = re.search(rf'\b{name}="([^"]*)"', tag)
-    return match[1] if match else ""
 
 
 def _toml(value: object) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from change_executor import checkpoints
 from tests.end_to_end.conftest import mail_server
-from tests.end_to_end.houses import House, Houses, Person, furnish, houses_in
+from tests.end_to_end.houses import PASSWORD, PERSON, House, Houses, Person, furnish, houses_in
 from tests.end_to_end.letters import letter
 from tests.servers.dovecot import Dovecot
 from tests.servers.proxy import BreakingProxy, BreakPoint
@@ -87,7 +87,7 @@ def test_g6_a_killed_executor_moves_the_message_once_after_its_restart(
         proposal_id = street.propose(email_id)
         if point in MOVING:
             with Person(street) as person:
-                person.sign_in()
+                person.sign_in(PERSON, PASSWORD)
                 person.decide(proposal_id, "approve")
         assert -signal.SIGKILL == dying.wait_for_end()
     finally:
@@ -96,7 +96,7 @@ def test_g6_a_killed_executor_moves_the_message_once_after_its_restart(
     try:
         if point in LOOKING:
             with Person(street) as person:
-                person.sign_in()
+                person.sign_in(PERSON, PASSWORD)
                 person.decide(proposal_id, "approve")
         view = street.reaches(proposal_id, "applied", "stale", "failed")
         assert ("applied", "moved") == (view["state"], view["outcome"]["code"])
