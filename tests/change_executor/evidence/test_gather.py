@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from change_executor import audit
 from change_executor.evidence.gather import Gather
 from change_executor.evidence.reader_link import ReaderLink
 from change_executor.evidence.reading import Reading
@@ -104,8 +103,6 @@ def test_the_lowest_copy_is_pinned_and_the_others_are_counted(desk: _Desk) -> No
     assert ("pending", None, None) == desk.workshop.told(proposal)
     # Looking left no trace: flags, \Recent and MODSEQ are as they were.
     assert before == desk.workshop.dovecot.snapshot()
-    with desk.workshop.journal.reading() as connection:
-        assert audit.verify(connection).findings == ()
 
 
 def test_what_the_reader_says_of_the_agent_is_kept_apart_as_a_hint(desk: _Desk) -> None:

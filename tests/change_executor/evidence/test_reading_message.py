@@ -1,4 +1,4 @@
-"""What a person is shown of a message, through the real child: clean text, what is attached, and what to beware of."""
+"""What a person is shown of a message: clean text, what is attached, and what to beware of."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import base64
 import pytest
 
 from change_executor.evidence.reading import MAX_TEXT_CHARACTERS, Readable, Reading, TextSource
-from change_executor.evidence.reading_message import asks_to_be_moved
+from change_executor.evidence.reading_message import asks_to_be_moved, read_message
 from change_executor.evidence.run_child import read_in_child
 
 NAMES = ["processed", "escalate", "Processed", "Escalate"]
@@ -18,8 +18,8 @@ HEAD = (
 
 
 def read(octets: bytes, *, cut: bool = False) -> Reading:
-    reading = read_in_child(octets, cut=cut, names=NAMES)
-    assert reading.readable is Readable.READABLE, reading.cause
+    reading = read_message(octets, cut=cut, names=NAMES)
+    assert reading.readable is Readable.READABLE
     return reading
 
 
@@ -56,14 +56,21 @@ def test_invisible_and_reordering_characters_are_taken_out_and_counted() -> None
     assert [("invisible_characters", "4")] == [(warning.code, warning.detail) for warning in reading.warnings]
 
 
-def test_every_charset_can_still_be_decoded_in_the_confined_child() -> None:
-    for charset in ("iso-8859-2", "koi8-r", "shift_jis", "gb18030", "iso-2022-jp", "windows-1252", "utf-7"):
-        text = "x" if charset == "utf-7" else {"koi8-r": "привет", "iso-8859-2": "žluť"}.get(charset, "ab")
-        body = base64.b64encode(text.encode(charset))
-        head = (
-            HEAD + f"Content-Type: text/plain; charset={charset}\r\nContent-Transfer-Encoding: base64\r\n\r\n".encode()
-        )
-        assert text == read(head + body).text.strip()
+def test_the_confined_child_reads_alike_and_can_still_decode_every_charset() -> None:
+    # What the child has not loaded before it is confined, it can load no more: codecs and the HTML parser among it.
+    texts = {"koi8-r": "привет", "iso-8859-2": "žluť", "shift_jis": "注文", "gb18030": "订单", "iso-2022-jp": "注文"}
+    parts = b"".join(
+        f"--b\r\nContent-Type: text/plain; charset={charset}\r\nContent-Transfer-Encoding: base64\r\n\r\n".encode()
+        + base64.b64encode(text.encode(charset))
+        + b"\r\n"
+        for charset, text in texts.items()
+    )
+    html = b"--b\r\nContent-Type: text/html; charset=windows-1252\r\n\r\n<p>caf\xe9<p hidden>psst\r\n--b--\r\n"
+    octets = HEAD + b"Content-Type: multipart/mixed; boundary=b\r\n\r\n" + parts + html
+    reading = read_in_child(octets, cut=False, names=NAMES)
+    assert read(octets) == reading
+    assert [] == [text for text in (*texts.values(), "café") if text not in reading.text]
+    assert "psst" in reading.hidden_text
 
 
 def test_attachments_are_listed_and_not_opened() -> None:
@@ -131,4 +138,4 @@ def test_a_text_that_speaks_to_a_person_is_not(text: str) -> None:
     "octets", [b"", b"\n", b"\0" * 1000, b"\xff" * 1000, b"--\r\n" * 10_000, b"From: <\r\n" * 20_000]
 )
 def test_any_octets_give_a_reading(octets: bytes) -> None:
-    assert read_in_child(octets, cut=False, names=NAMES).readable is Readable.READABLE
+    assert read_message(octets, cut=False, names=NAMES).canonical()

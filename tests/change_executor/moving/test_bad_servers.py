@@ -83,6 +83,19 @@ def test_the_copyuid_of_an_earlier_move_is_not_taken_for_this_ones(tmp_path: Pat
         assert session.move_one(4, "Processed").copyuid is None
 
 
+def test_the_copyuid_of_a_refused_move_is_not_taken_for_the_next_ones(tmp_path: Path) -> None:
+    # imaplib keeps what an answer held, whether or not the command succeeded.
+    answers = iter([([b"OK [COPYUID 8 4 12] moved"], b"NO after all"), ([], b"OK done")])
+
+    def special(command: bytes) -> tuple[list[bytes], bytes] | None:
+        return next(answers) if command.startswith(b"UID MOVE") else ([], b"")
+
+    with ScriptedImapServer(_selected(special)) as server, _session(server, tmp_path) as session:
+        session.select("Incoming")
+        assert session.move_one(4, "Processed").answer is Answer.REFUSED
+        assert session.move_one(4, "Processed").copyuid is None
+
+
 def test_without_the_capability_nothing_is_sent(tmp_path: Path) -> None:
     with (
         ScriptedImapServer(_selected(lambda _: ([], b"")), capabilities=b"IMAP4rev1 AUTH=PLAIN") as server,

@@ -185,8 +185,18 @@ def test_a_failing_proposal_is_tried_again_later_and_stops_no_other(office: _Off
 def test_a_server_that_is_down_is_waited_for_once_a_pass(office: _Office) -> None:
     second = b"Subject: a second\r\n\r\nhello\r\n"
     proposals = [office.workshop.approved(office.deliver()), office.workshop.approved(office.deliver(second), second)]
+    tried: list[str] = []
+
+    class _Counted(Apply):
+        def move(self, proposal_id: str) -> None:
+            tried.append(proposal_id)
+            super().move(proposal_id)
+
+    shop = office.workshop
+    office.worker._apply = _Counted(shop.journal, shop.settings, shop.mover)
     office.workshop.dovecot.stop()
     office.worker.pass_once()
+    assert proposals[:1] == tried
     assert {("approved", None, "mail_server_unreachable")} == {office.workshop.told(each) for each in proposals}
     office.workshop.dovecot.start()
     office.workshop.clock.advance(seconds=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from change_executor import audit
 from change_executor.apply import Apply
 from change_executor.checkpoints import pass_by
 from change_executor.config import ExecutorSettings
@@ -94,7 +95,11 @@ class Workshop:
         self._numbers = iter(range(1, 1000))
 
     def close(self) -> None:
+        """Whatever a test did, the chain is whole and says of every proposal what its row says."""
+        with self.journal.reading() as connection:
+            findings = audit.verify(connection).findings
         self.journal.close()
+        assert findings == ()
 
     def deliver(self, octets: bytes = MAIL, flags: tuple[str, ...] = (), internaldate: datetime | None = None) -> int:
         return self.dovecot.deliver("Incoming", octets, flags, internaldate)
