@@ -28,6 +28,9 @@ from shared.message import JSON
 MAX_DEPTH: Final = 16
 MAX_CONDITIONS: Final = 200
 
+# Each word of each text costs a walk over the index; a question of 200 words is no question.
+MAX_PHRASES: Final = 200
+
 # RFC 8621 §4.1.1: what a keyword may be.
 _KEYWORD: Final = re.compile(r"[!#$&'+,\-./0-9:;<=>?@A-Z\[^_`a-z|}~]{1,255}", re.ASCII)
 
@@ -107,18 +110,30 @@ def _keys(field: str, mailbox_ids: tuple[str, ...], mailboxes: Sequence[StoredMa
 @dataclass(slots=True)
 class _Parser:
     conditions: int = 0
+    phrases: int = 0
 
     def parse(self, untrusted: JSON, depth: int) -> Filter:
         if not isinstance(untrusted, Mapping):
             raise invalid("filter", "must be an object: a FilterCondition or a FilterOperator.")
         if depth > MAX_DEPTH:
-            raise QueryRefused("unsupportedFilter", f"filter: is nested deeper than {MAX_DEPTH} levels.", ("filter",))
+            raise _refused(f"is nested deeper than {MAX_DEPTH} levels.")
         self.conditions += 1
         if self.conditions > MAX_CONDITIONS:
-            raise QueryRefused("unsupportedFilter", f"filter: has more than {MAX_CONDITIONS} conditions.", ("filter",))
+            raise _refused(f"has more than {MAX_CONDITIONS} conditions.")
         if "operator" in untrusted:
             return self._operator(untrusted, depth)
-        return Every(tuple(_field(name, value) for name, value in untrusted.items()))
+        return Every(tuple(self._field(name, value) for name, value in untrusted.items()))
+
+    def _field(self, name: str, value: JSON) -> Filter:
+        reader = _FIELDS.get(name)
+        if reader is None:
+            raise _refused(f"there is no such condition here; there are {', '.join(_FIELDS)}.")
+        condition = reader(name, value)
+        if isinstance(condition, Every):
+            self.phrases += len(condition.of)
+        if self.phrases > MAX_PHRASES:
+            raise _refused(f"has more than {MAX_PHRASES} words.")
+        return condition
 
     def _operator(self, untrusted: Mapping[str, JSON], depth: int) -> Filter:
         if set(untrusted) != {"operator", "conditions"}:
@@ -136,15 +151,8 @@ class _Parser:
                 raise invalid("filter", "operator must be AND, OR or NOT.")
 
 
-def _field(name: str, value: JSON) -> Filter:
-    reader = _FIELDS.get(name)
-    if reader is None:
-        raise QueryRefused(
-            "unsupportedFilter",
-            f"filter: there is no such condition here; there are {', '.join(_FIELDS)}.",
-            ("filter",),
-        )
-    return reader(name, value)
+def _refused(what: str) -> QueryRefused:
+    return QueryRefused("unsupportedFilter", f"filter: {what}", ("filter",))
 
 
 def _in_mailbox(name: str, value: JSON) -> Filter:

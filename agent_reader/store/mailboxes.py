@@ -206,8 +206,8 @@ def _update(writing: Writing, key: int, mailbox: ListedMailbox) -> None:
 
 def _lose(writing: Writing, key: int, *, selectable: bool, standing: str) -> None:
     """A mailbox is not listed any more. It stays, as gone, until its Emails are settled or it is known again."""
-    if standing == "pending" or not selectable:
-        _drop(writing, key)  # It holds no copies: nothing was taken in yet, or nothing can be.
+    if standing == "pending" or not (selectable or _shows_emails(writing, key)):
+        _drop(writing, key)  # Nothing was taken in yet, or nothing can be.
         return
     writing.connection.execute(
         "INSERT INTO former_copies (mailbox_key, uid, email_key) SELECT mailbox_key, uid, email_key FROM copies "
@@ -216,6 +216,13 @@ def _lose(writing: Writing, key: int, *, selectable: bool, standing: str) -> Non
     )
     writing.connection.execute("UPDATE mailboxes SET standing = 'gone' WHERE key = ?", (key,))
     emails.forget_copies(writing, key)
+
+
+def _shows_emails(writing: Writing, key: int) -> bool:
+    return (
+        writing.connection.execute("SELECT 1 FROM email_mailboxes WHERE mailbox_key = ? LIMIT 1", (key,)).get
+        is not None
+    )
 
 
 def _forget_place(writing: Writing, key: int) -> None:

@@ -286,6 +286,8 @@ def test_nesting_has_an_end_and_what_is_within_is_answered(account: Mirrored) ->
     with pytest.raises(QueryRefused):
         account.query(filter=_operator("OR", *[{"text": "x"}] * 200))
     assert account.query(filter=_operator("OR", *[{"text": f"x{number}"} for number in range(199)])).ids == ()
+    with pytest.raises(QueryRefused, match="200 words"):
+        account.query(filter=_operator("OR", *[{"text": "a b c d e"} for _ in range(41)]))
     twice: dict[str, JSON] = {"text": "invoice", "minSize": 1}
     assert account.query(filter=_operator("AND", *[twice] * 100)).ids == (id_of(INVOICE),)
 

@@ -71,6 +71,24 @@ def test_the_same_uids_with_other_content_are_another_mailbox(account: Mirrored)
     assert account.query(calculateTotal=True).total == 1
 
 
+def test_one_message_in_common_is_no_rename(account: Mirrored) -> None:
+    old_id = account.mailbox_id("Old")
+    account.put_listing(listed("INBOX"), listed("New"))
+    account.mirror.restart(account.handle("New"), 1001)
+    account.add("New", fetched(1, LETTERS[0]), fetched(2, letter("something else")))
+    assert account.mailbox_id("New") != old_id
+
+
+def test_a_mailbox_that_can_no_longer_be_selected_and_then_is_gone_keeps_its_emails_until_settled(
+    account: Mirrored,
+) -> None:
+    account.put_listing(listed("INBOX"), listed("Old", "\\Noselect"))
+    account.put_listing(listed("INBOX"))
+    assert account.mailbox_names(id_of(LETTERS[0])) == {"Old"}
+    account.end_round()
+    assert account.query().ids == ()
+
+
 def test_an_empty_mailbox_is_known_again_by_uidvalidity_and_uidnext(account: Mirrored) -> None:
     account.vanish("Old", 1, 2, 3)
     account.mirror.looked(account.handle("Old"), 4, None)
