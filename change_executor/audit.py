@@ -21,6 +21,24 @@ MAX_FINDINGS: Final = 100
 _ROWS_AT_ONCE: Final = 1_000
 
 
+# Columns of a row that the event beside it repeats, and where in its details: what was looked at, what was intended.
+_EVIDENCE_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    "uidvalidity": ("uidvalidity",),
+    "uid": ("uid",),
+    "octets_sha256": ("sha256",),
+    "copies": ("copies",),
+    "reading_sha256": ("readingSha256",),
+}
+_MOVE_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
+    "kind": ("kind",),
+    "source_uidvalidity": ("source", "uidvalidity"),
+    "source_uid": ("source", "uid"),
+    "target_uidvalidity": ("target", "uidvalidity"),
+    "target_uidnext": ("target", "uidnext"),
+    "octets_sha256": ("sha256",),
+}
+
+
 class Fault(StrEnum):
     """What can be wrong; `docs/journal.md` says what each means."""
 
@@ -58,6 +76,8 @@ class _Replay:
     count: int = 0
     # Rows of `proposals` as the events make them, by id.
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # What the events say of rows of `evidence` and `moves`, by table and id: the columns that they name.
+    facts: dict[tuple[str, Any], dict[str, Any]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
     def find(self, fault: Fault, subject: str, detail: str) -> None:
@@ -73,6 +93,8 @@ def verify(connection: Connection) -> Verification:
     ):
         _verify_event(replay, row)
     _verify_proposals(connection, replay)
+    for table in ("evidence", "moves"):
+        _verify_facts(connection, replay, table)
     return Verification(replay.count, replay.head, tuple(replay.findings))
 
 
@@ -110,6 +132,8 @@ def _verify_event(replay: _Replay, row: RowMapping) -> None:
         replay.find(Fault.WRONG_HASH, name, "its hash is not that of its content")
     if kind.startswith("proposal:"):
         _replay_proposal(replay, name, subject, content)
+    elif kind == "move:intended":
+        replay.facts["moves", content.get("move")] = {"proposal": subject} | _named(content, _MOVE_COLUMNS)
 
 
 def _content(details: object) -> dict[str, Any] | None:
@@ -133,7 +157,10 @@ def _replay_proposal(replay: _Replay, name: str, proposal_id: str, content: dict
     if row is None:
         row = replay.rows[proposal_id] = dict.fromkeys(schema.proposals.columns.keys()) | {"id": proposal_id}
     stated = content.get("set")
-    row |= stated if isinstance(stated, dict) else {}
+    stated = stated if isinstance(stated, dict) else {}
+    row |= stated
+    if stated.get("evidence") is not None:
+        replay.facts["evidence", stated["evidence"]] = {"proposal": proposal_id} | _named(content, _EVIDENCE_COLUMNS)
     row |= {"state": content.get("to"), "version": content.get("version")}
 
 
@@ -148,3 +175,25 @@ def _verify_proposals(connection: Connection, replay: _Replay) -> None:
             replay.find(Fault.ROW_DIFFERS, found["id"], f"not as its events left it: {', '.join(different)}")
     for proposal_id in replay.rows:
         replay.find(Fault.ROW_MISSING, proposal_id, "has events and no row")
+
+
+def _named(content: dict[str, Any], columns: dict[str, tuple[str, ...]]) -> dict[str, Any]:
+    return {column: _at(content, path) for column, path in columns.items()}
+
+
+def _at(content: Any, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - any JSON value
+    for step in path:
+        content = content.get(step) if isinstance(content, dict) else None
+    return content
+
+
+def _verify_facts(connection: Connection, replay: _Replay, table: str) -> None:
+    expected = {row_id: facts for (of, row_id), facts in replay.facts.items() if of == table}
+    for row in _rows(connection, f"SELECT * FROM {table} ORDER BY id"):  # noqa: S608 - one of our two names
+        name, facts = f"{table} {row['id']}", expected.pop(row["id"], None)
+        if facts is None:
+            replay.find(Fault.ROW_UNRECORDED, name, "stands in the table without an event")
+        elif different := [column for column, value in facts.items() if row[column] != value]:
+            replay.find(Fault.ROW_DIFFERS, name, f"not as its event says: {', '.join(different)}")
+    for row_id in expected:
+        replay.find(Fault.ROW_MISSING, f"{table} {row_id}", "has an event and no row")

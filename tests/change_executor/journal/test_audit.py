@@ -16,6 +16,8 @@ import rfc8785
 
 from change_executor.audit import MAX_FINDINGS, Fault, Verification, verify
 from change_executor.journal import chain
+from change_executor.journal.evidence import Evidence, store
+from change_executor.journal.moves import Intent, MoveKind, begin
 from change_executor.lifecycle import Event
 from change_executor.switch import press_stop, release_stop
 from tests.change_executor.journal.clock import MovableClock, new_proposal
@@ -189,6 +191,45 @@ def test_a_proposal_removed_or_slipped_in_is_found(lived: Journal, url: str) -> 
         f"UPDATE proposals SET id = 'P{7:020d}' WHERE id = 'P{4:020d}'",
     )
     assert {(Fault.ROW_MISSING, f"P{4:020d}"), (Fault.ROW_UNRECORDED, f"P{7:020d}")} == faults(lived)
+
+
+@pytest.fixture
+def moved(journal: Journal) -> Journal:
+    """A journal with a proposal that was looked at and for which a move was intended."""
+    seen = Evidence(
+        proposal=f"P{1:020d}", uidvalidity=7, uid=3, octets_sha256="aa", size=9, internaldate="2026-11-29T12:00:00Z",
+        copies=1, reading_version="1", reading_sha256="bb",
+    )  # fmt: skip
+    intent = Intent(
+        proposal=f"P{1:020d}", kind=MoveKind.MOVE, credential="move", source_mailbox="Incoming", source_uidvalidity=7,
+        source_uid=3, target_mailbox="Done", target_uidvalidity=8, target_uidnext=5, octets_sha256="aa", size=9,
+        internaldate="2026-11-29T12:00:00Z",
+    )  # fmt: skip
+    with journal.writing() as writing:
+        writing.create(new_proposal(1))
+        digests = {"uidvalidity": 7, "uid": 3, "sha256": "aa", "copies": 1, "readingSha256": "bb"}
+        writing.change(seen.proposal, "evidence", "executor", digests, evidence=store(writing, seen))
+        begin(writing, intent)
+    assert () == verification(journal).findings
+    return journal
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("UPDATE evidence SET uid = 4", {(Fault.ROW_DIFFERS, "evidence 1")}),
+        ("UPDATE evidence SET octets_sha256 = 'cc'", {(Fault.ROW_DIFFERS, "evidence 1")}),
+        ("UPDATE moves SET source_uid = 4", {(Fault.ROW_DIFFERS, "moves 1")}),
+        ("UPDATE moves SET target_uidnext = 4", {(Fault.ROW_DIFFERS, "moves 1")}),
+        ("DELETE FROM moves", {(Fault.ROW_MISSING, "moves 1")}),
+        ("UPDATE moves SET id = 2", {(Fault.ROW_MISSING, "moves 1"), (Fault.ROW_UNRECORDED, "moves 2")}),
+    ],
+)
+def test_what_was_looked_at_and_what_was_intended_cannot_be_changed_unseen(
+    moved: Journal, url: str, statement: str, expected: set[tuple[Fault, str]]
+) -> None:
+    tamper(url, statement)
+    assert expected == faults(moved)
 
 
 def test_a_chain_forged_from_a_point_on_shows_another_head(lived: Journal, url: str) -> None:
