@@ -27,6 +27,7 @@ from shared.message.headers import BadHeaderProperty, HeaderForm, HeaderProperty
 from shared.message.model import Message, Part
 from shared.message.parser import parse
 from shared.message.reading import HiddenText, HidingTrick, ReadableText, TextSource
+from shared.message.segments import Segment, SegmentedText, SegmentKind, html_segments, new_text, segmented_text
 from shared.message.subject import base_subject
 from shared.message.text import preview, preview_of, readable_text
 
@@ -50,6 +51,9 @@ __all__ = [
     "Message",
     "Part",
     "ReadableText",
+    "Segment",
+    "SegmentKind",
+    "SegmentedText",
     "TextSource",
     "UnknownProperty",
     "base_subject",
@@ -59,10 +63,13 @@ __all__ = [
     "check_properties",
     "email_json",
     "has_attachment",
+    "html_segments",
+    "new_text",
     "parse",
     "parse_header_property",
     "part_json",
     "preview",
     "preview_of",
     "readable_text",
+    "segmented_text",
 ]

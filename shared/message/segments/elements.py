@@ -1,5 +1,6 @@
 """What the elements of HTML say about the lines of its text: quotes, earlier messages and signatures by their marks."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -33,6 +34,9 @@ _OUTLOOK_BORDER: Final = ("border-top:solid", "padding:3.0pt0")
 # Gmail indents new text by a blockquote without a border.
 _INDENT: Final = ("border:none", "border:0", "border-width:0")
 
+# Outlook on the web renames what it quotes, once more at each reply.
+_X_PREFIX: Final = re.compile(r"(?:x_)++")
+
 Attributes = Mapping[str, str | None]
 
 
@@ -62,20 +66,29 @@ class _Watch:
     """Told by the walk of each element that begins and ends, with the number of lines written so far."""
 
     def __init__(self) -> None:
-        self._open: list[tuple[str, ElementMark | None, int]] = []
+        self._open: list[tuple[ElementMark | None, int]] = []
         self._marked: list[_Marked] = []
-        self._depth = 0  # of marked elements; what stands in one is of its kind
+        self._is_in_whole = False  # a quote or a signature: what stands in it is of its kind
+        self._is_in_indented = False  # quotes may stand in it; a second indent changes nothing
 
     def enters(self, tag: str, attributes: Attributes, line_count: int) -> None:
-        mark = _mark_of(tag, attributes) if tag in _BLOCKS and self._depth == 0 else None
-        self._depth += _is_container(mark)
-        self._open.append((tag, mark, line_count))
+        mark = _mark_of(tag, attributes) if tag in _BLOCKS and not self._is_in_whole else None
+        if mark is ElementMark.INDENTED and self._is_in_indented:
+            mark = None
+        self._note(mark, is_open=True)
+        self._open.append((mark, line_count))
 
     def leaves(self, line_count: int) -> None:
-        _, mark, start = self._open.pop()
+        mark, start = self._open.pop()
         if mark is not None:
-            self._depth -= _is_container(mark)
+            self._note(mark, is_open=False)
             self._marked.append(_Marked(mark, start, line_count))
+
+    def _note(self, mark: ElementMark | None, *, is_open: bool) -> None:
+        if mark in {ElementMark.QUOTE, ElementMark.SIGNATURE}:
+            self._is_in_whole = is_open
+        elif mark is ElementMark.INDENTED:
+            self._is_in_indented = is_open
 
     def line_marks(self, lines: list[str]) -> dict[int, ElementMark]:
         marks: dict[int, ElementMark] = {}
@@ -89,11 +102,6 @@ class _Watch:
             for at in within:
                 marks.setdefault(at, marked.mark)
         return marks
-
-
-def _is_container(mark: ElementMark | None) -> bool:
-    """Whether elements inside are of its kind; in an indented one or above an earlier message others may stand."""
-    return mark in {ElementMark.QUOTE, ElementMark.SIGNATURE}
 
 
 def _mark_of(tag: str, attributes: Attributes) -> ElementMark | None:
@@ -121,6 +129,5 @@ def _only_indents(classes: set[str], attributes: Attributes, style: str) -> bool
 
 
 def _without_x(name: str) -> str:
-    while name.startswith("x_"):
-        name = name[2:]
-    return name
+    prefix = _X_PREFIX.match(name)
+    return name[prefix.end() :] if prefix else name

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from shared.message.segments import SegmentKind, segments
+from shared.message.segments import SegmentKind, html_segments, segments
 
 # Twice the input may cost twice the steps, and a little for what lies at its ends.
 MOST: Final = 2.2
@@ -42,7 +42,7 @@ WORST: Final[dict[str, Callable[[int], str]]] = {
 }
 
 
-def steps(text: str) -> int:
+def steps(text: str, cut: Callable[[str], object] = segments) -> int:
     count = 0
 
     def local(_frame: FrameType, event: str, _argument: Any) -> Any:
@@ -56,7 +56,7 @@ def steps(text: str) -> int:
     before = sys.gettrace()
     sys.settrace(entered)
     try:
-        segments(text)
+        cut(text)
     finally:
         sys.settrace(before)
     return count
@@ -73,6 +73,23 @@ def test_no_kind_of_line_costs_more_than_ten_times_a_typical_one(kind: str) -> N
     typical = "A line of a letter as people write them.\n> and one quoted\n" * 300
     worst = WORST[kind](400)
     assert steps(worst) / worst.count("\n") <= 10 * steps(typical) / typical.count("\n")
+
+
+INDENT: Final = '<blockquote style="border:none">'
+WORST_HTML: Final[dict[str, Callable[[int], str]]] = {
+    "nested indents": lambda n: INDENT * 100 + "<p>a</p>" * n + "</blockquote>" * 100,
+    "nested quotes": lambda n: "<blockquote>" * 100 + "<p>a</p>" * n + "</blockquote>" * 100,
+    "earlier messages": lambda n: '<div id="divRplyFwdMsg">' * 100 + "<p>a</p>" * n + "</div>" * 100,
+    "short quotes": lambda n: "<blockquote>a</blockquote><p>b</p>" * n,
+    "many x": lambda n: f'<div id="{"x_" * n}divRplyFwdMsg">a</div>',
+    "many classes": lambda n: f'<div class="{"a " * n}">a</div>',
+}
+
+
+@pytest.mark.parametrize("kind", WORST_HTML)
+def test_twice_the_html_costs_twice_the_steps(kind: str) -> None:
+    small, large = WORST_HTML[kind](400), WORST_HTML[kind](800)
+    assert steps(large, html_segments) <= MOST * steps(small, html_segments)
 
 
 LONG_LINES: Final = {
