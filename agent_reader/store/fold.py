@@ -8,6 +8,7 @@ it can be syntax.
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import Final
 
 # Marks tokens of ours (mailbox, keyword, attachment); it never comes out of `fold`, so no text can forge one.
@@ -41,8 +42,30 @@ _NOT_WORD: Final = re.compile(
 _NOT_ASCII_WORD: Final = re.compile(r"[^a-z0-9]+")
 
 
+# A long text is folded piece by piece: every word is an object for a moment, and a text of 40 MB has millions.
+_PIECE: Final = 64 * 1024
+
+
 def fold(text: str) -> str:
     """Return the words of a text, folded, with one space between; empty where it has none."""
+    if len(text) <= _PIECE:
+        return _fold(text)
+    return " ".join(filter(None, map(_fold, _pieces(text))))
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text cut at white space, where it has any."""
+    start = 0
+    while start < len(text):
+        end = start + _PIECE
+        if end < len(text):
+            space = max(text.rfind(" ", start, end), text.rfind("\n", start, end))
+            end = space if space > start else end
+        yield text[start:end]
+        start = end
+
+
+def _fold(text: str) -> str:
     if text.isascii():
         return _NOT_ASCII_WORD.sub(" ", text.lower()).strip()
     text = _LONG_RUN.sub(_in_pieces, _UNSEEN.sub("", text))

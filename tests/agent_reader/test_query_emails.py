@@ -11,7 +11,8 @@ import pytest
 
 from agent_reader.query import QueryRefused, email_query, parse_email_query
 from agent_reader.query.filters import MAX_DEPTH
-from shared.message import JSON
+from agent_reader.store.fold import fold
+from shared.message import JSON, HeaderForm, parse
 from tests.agent_reader.mirrored import (
     ACCOUNT,
     START,
@@ -418,6 +419,24 @@ def test_the_query_state_is_that_of_the_snapshot_and_changes_with_the_mail(tmp_p
         assert before.can_calculate_changes is False
         account.add("INBOX", fetched(1, letter()))
         assert account.query().query_state != before.query_state
+
+
+def test_every_word_of_every_golden_subject_is_found_where_a_scan_finds_it(tmp_path: Path) -> None:
+    octets = [path.read_bytes() for path in sorted(Path(__file__).parent.parent.glob("golden/*.eml"))]
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX")
+        account.add("INBOX", *(fetched(uid, each) for uid, each in enumerate(octets, 1)))
+        subjects = {id_of(each): str(parse(each).header("Subject", HeaderForm.TEXT) or "") for each in octets}
+        words = {word for subject in subjects.values() for word in subject.split() if fold(word)}
+        assert len(words) > 50
+        assert any(not word.isascii() for word in words)
+        for word in words:
+            scanned = {each for each, subject in subjects.items() if f" {fold(word)} " in f" {fold(subject)} "}
+            assert account.found(subject=f'"{_escaped(word)}"') == scanned, word
+
+
+def _escaped(word: str) -> str:
+    return "".join(f"\\{character}" if character in "\"'\\" else character for character in word)
 
 
 def test_ten_thousand_messages_are_all_there(tmp_path: Path) -> None:

@@ -68,5 +68,12 @@ def test_a_long_run_of_marks_costs_no_more_than_text(character: str) -> None:
     assert isinstance(sort_order("a" + character * 400_000), str)
 
 
+@pytest.mark.parametrize("word", ["Köln", "plain", "東京 都", "line\n"])
+def test_a_long_text_has_the_words_of_its_parts(word: str) -> None:
+    assert fold(f"{word} " * 50_000).split() == fold(word).split() * 50_000
+    assert fold("字" * 200_000) == " ".join("字" * 200_000)
+    assert fold(" " * 200_000) == ""
+
+
 def test_sorting_leaves_case_and_marks_aside() -> None:
     assert sorted(["Zebra", "äpfel", "Apfel", "bär"], key=sort_order) == ["äpfel", "Apfel", "bär", "Zebra"]
