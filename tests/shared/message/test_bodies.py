@@ -285,6 +285,10 @@ def test_base64_with_garbage(octets: bytes) -> None:
     assert value_of(entity("text/plain", octets, "Content-Transfer-Encoding: BASE64 (c)")).value == "hello"
 
 
+def test_base64_that_breaks_off_after_six_bits_keeps_what_came_before() -> None:
+    assert value_of(entity("text/plain", b"aGVsbG8hQ", "Content-Transfer-Encoding: base64")).value == "hello!"
+
+
 def test_limits_of_one_to_six_octets_never_cut_a_character() -> None:
     octets = entity("text/plain; charset=utf-8", "aé🧾")  # 1 + 2 + 4
     cut = [(value_of(octets, limit).value, value_of(octets, limit).is_truncated) for limit in range(8)]
