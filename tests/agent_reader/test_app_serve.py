@@ -184,8 +184,9 @@ def test_a_reader_killed_in_the_middle_of_a_sync_goes_on_where_it_was(folder: Re
 
 
 def test_tokens_are_made_listed_and_revoked_from_the_command_line(folder: ReaderFolder) -> None:
-    token = folder.token("night-shift")
-    assert token.startswith("mwr_")
+    made = folder.command("token", "create", "--agent", "night-shift")
+    token = made.stdout.strip()
+    assert token.startswith("mwr_"), made.stderr
     listed = folder.command("token", "list").stdout
     token_id = token.split("_")[1]
     assert f"{token_id} night-shift created " in listed

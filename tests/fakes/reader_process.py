@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import queue
+import secrets
 import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import httpx
+
+from agent_reader.access import Access
 
 if TYPE_CHECKING:
     from tests.servers.dovecot import Dovecot
@@ -69,9 +73,9 @@ class ReaderFolder:
         return subprocess.run(whole, capture_output=True, text=True, check=False, cwd=REPOSITORY, timeout=DEADLINE)
 
     def token(self, agent: str = "bot") -> str:
-        done = self.command("token", "create", "--agent", agent)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        """A token made without a process of its own: the command line has a test of its own."""
+        with Access(self.folder / "store", lambda: datetime.now(UTC), secrets.token_bytes) as access:
+            return access.create_token(agent).text
 
     def serve(self) -> ReaderProcess:
         return ReaderProcess([sys.executable, "-m", "agent_reader", "serve", "--config", str(self.config)])
