@@ -34,8 +34,8 @@ def median_message() -> bytes:
         for hop in range(1, 6)
     )
     signature = "".join(f"\t{'abcdefgh' * 8}\r\n" for _ in range(5))
-    plain = quopri.encodestring((_SENTENCE + "\r\n").encode() * 12).replace(b"\n", b"\r\n")
-    html = quopri.encodestring(f"<p>{_SENTENCE}</p>\r\n".encode() * 14).replace(b"\n", b"\r\n")
+    plain = quopri.encodestring((_SENTENCE + "\r\n").encode() * 16).replace(b"\n", b"\r\n")
+    html = quopri.encodestring(f"<p>{_SENTENCE}</p>\r\n".encode() * 20).replace(b"\n", b"\r\n")
     attached = encodebytes(bytes(range(256)) * 4).replace(b"\n", b"\r\n")
     head = (
         f"Return-Path: <bo@example.test>\r\nDelivered-To: ana@example.org\r\n{received}"
@@ -102,10 +102,10 @@ def library_whole(octets: bytes) -> int:
 
 
 def rate(measured: Callable[[bytes], int], octets: bytes, seconds: float) -> float:
-    """Return how many messages a second one core reads."""
+    """Return how many messages a second one core reads, by its own time: other programs do not count."""
     measured(octets)
-    count, begun = 0, time.perf_counter()
-    while (spent := time.perf_counter() - begun) < seconds:
+    count, begun = 0, time.process_time()
+    while (spent := time.process_time() - begun) < seconds:
         for _ in range(20):
             measured(octets)
         count += 20
