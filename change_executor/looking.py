@@ -119,20 +119,15 @@ class Looking:
                 head += piece[: SPOOL_OCTETS - len(head)]
             if len(piece) < PIECE_OCTETS:
                 break
-        if size < PIECE_OCTETS or self._fetch_items(uid, ["UID"]):
+        if size < PIECE_OCTETS or self.has(uid):
             return self._seen(uid, digest.hexdigest(), size, facts, bytes(head))
         # It vanished while its pieces were fetched, so the digest is of no message.
         return None
 
-    def flags(self, uid: int) -> frozenset[str] | None:
-        """Return the flags of one message of the open mailbox, or None where it is not there."""
-        answer = self._fetch_items(uid, ["FLAGS"])
-        with self._answering():
-            return _flags(answer) if answer else None
-
     def has(self, uid: int) -> bool:
         """Whether the open mailbox has this UID now."""
-        return bool(self._fetch_items(uid, ["UID"]))
+        # The size never comes unasked, as flags do: then by sequence number, which imapclient takes for a UID.
+        return b"RFC822.SIZE" in self._fetch_items(uid, ["RFC822.SIZE"])
 
     def uids_from(self, uid: int) -> list[int]:
         """Return the UIDs of the open mailbox from this one on, ascending."""

@@ -124,10 +124,14 @@ class Worker:
         self._expire()
         self._forget()
         servers_down: set[str] = set()
-        for proposal in self._work():
+        work = self._work()
+        for done, proposal in enumerate(work, start=1):
             if self._ending.is_set():
                 return 0.0
             self._attend(proposal, servers_down)
+            # Evidence takes a second each: a person who approved meanwhile does not wait for all of it.
+            if proposal.state is State.PENDING and done < len(work):
+                return 0.0
         return self._sleep_seconds()
 
     def _run(self) -> None:

@@ -19,7 +19,6 @@ from change_executor.evidence.reading import READING_VERSION, Reading
 from change_executor.journal import evidence
 from change_executor.journal.evidence import Evidence
 from change_executor.journal.journal import Journal, Proposal, read_proposal
-from change_executor.journal.moves import EXECUTOR
 from change_executor.lifecycle import Event
 from change_executor.looking import OpenedMailbox, SeenMessage
 from change_executor.outcomes import Outcome, Waiting
@@ -153,21 +152,7 @@ class Gather:
                 return
             evidence.keep_text(writing, proposal.id, "reading", reading.canonical().decode("utf-8"))
             evidence.keep_text(writing, proposal.id, "hints", hints)
-            writing.change(
-                proposal.id,
-                "evidence",
-                EXECUTOR,
-                {
-                    "uidvalidity": seen.uidvalidity,
-                    "uid": seen.uid,
-                    "sha256": seen.octets_sha256,
-                    "copies": seen.copies,
-                    "readingSha256": seen.reading_sha256,
-                },
-                evidence=evidence.store(writing, seen),
-                waiting_code=None,
-                waiting_since=None,
-            )
+            evidence.record(writing, seen)
         self._checkpoint(checkpoints.EVIDENCE_COMMITTED)
 
     def _hints(self, proposal: Proposal, queue: Queue, located: Located) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from sqlalchemy import Connection, insert, select
 from sqlalchemy.dialects.sqlite import insert as insert_or_replace
 
 from change_executor.journal import schema
-from change_executor.journal.journal import Writing
+from change_executor.journal.journal import Proposal, Writing
+from change_executor.journal.moves import EXECUTOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +36,33 @@ class DatedEvidence:
 
 
 def store(writing: Writing, evidence: Evidence) -> int:
-    """Write a row of evidence and return its id; the proposal's own event puts its digests in the chain."""
+    """Write a row of evidence and return its id; `record` is what puts it in the chain as well."""
     values = {name: getattr(evidence, name) for name in Evidence.__slots__}
     done = writing.connection.execute(insert(schema.evidence).values(made_at=writing.now, **values))
     assert done.inserted_primary_key is not None, "SQLite numbers the rows"
     return int(done.inserted_primary_key[0])
+
+
+def record(writing: Writing, evidence: Evidence) -> Proposal:
+    """Write a row of evidence and make it the one that its proposal shows; the event repeats its digests and places.
+
+    The proposal waits for nothing any more.
+    """
+    return writing.change(
+        evidence.proposal,
+        "evidence",
+        EXECUTOR,
+        {
+            "uidvalidity": evidence.uidvalidity,
+            "uid": evidence.uid,
+            "sha256": evidence.octets_sha256,
+            "copies": evidence.copies,
+            "readingSha256": evidence.reading_sha256,
+        },
+        evidence=store(writing, evidence),
+        waiting_code=None,
+        waiting_since=None,
+    )
 
 
 def read(connection: Connection, evidence_id: int) -> DatedEvidence:

@@ -160,6 +160,17 @@ def test_a_message_that_vanishes_between_its_pieces_is_absent(tmp_path: Path) ->
         assert session.fetch(3) is None
 
 
+def test_flags_that_come_unasked_are_no_sign_of_a_message(tmp_path: Path) -> None:
+    def special(command: bytes) -> tuple[list[bytes], bytes] | None:
+        # Of the third message, whatever its UID is.
+        return ([b"3 FETCH (FLAGS (\\Seen))"], b"OK done") if command.startswith(b"UID FETCH") else ([], b"")
+
+    with ScriptedImapServer(_selected(special)) as server, _session(server, tmp_path) as session:
+        session.examine("Incoming")
+        assert not session.has(3)
+        assert session.fetch(3) is None
+
+
 def test_the_last_message_named_by_a_star_is_dropped(tmp_path: Path) -> None:
     def special(command: bytes) -> tuple[list[bytes], bytes] | None:
         return ([b"SEARCH 8"], b"OK done") if command.startswith(b"UID SEARCH") else ([], b"")

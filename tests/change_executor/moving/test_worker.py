@@ -149,6 +149,20 @@ def test_what_was_not_decided_in_time_expires(office: _Office) -> None:
     assert ("expired", "not_decided_in_time", None) == office.workshop.told(waiting)
 
 
+def test_an_approval_does_not_wait_for_the_evidence_of_every_other_proposal(office: _Office) -> None:
+    others = [b"Subject: %d\r\n\r\nhello\r\n" % number for number in range(2)]
+    for octets in others:
+        office.deliver(octets)
+    approved = office.workshop.approved(office.deliver())
+    first, second = (office.propose(octets, 100 + number) for number, octets in enumerate(others))
+    assert office.worker.pass_once() == 0.0
+    assert "applied" == office.workshop.proposal(approved).state.value
+    made = [office.workshop.proposal(each).evidence is not None for each in (first, second)]
+    assert [True, False] == made
+    assert office.worker.pass_once() > 0.0
+    assert office.workshop.proposal(second).evidence is not None
+
+
 def test_an_expiry_is_slept_towards(office: _Office) -> None:
     office.deliver()
     proposal = office.propose()

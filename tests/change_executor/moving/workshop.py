@@ -133,7 +133,7 @@ class Workshop:
                 reading_version="1",
                 reading_sha256="0" * 64,
             )
-            writing.change(new.id, "evidence", "executor", evidence=evidence.store(writing, seen))
+            evidence.record(writing, seen)
             writing.advance(
                 new.id,
                 Event.APPROVE,
