@@ -78,7 +78,7 @@ def _last_lines_with_text(lines: Sequence[str], start: int, end: int) -> list[in
 def _is_mark(line: str, following: Sequence[int], lines: Sequence[str]) -> bool:
     bare = line[: _MAX_CONTACT_CHARACTERS + 1].rstrip("\r")
     if bare == "-- ":
-        return len(following) <= _MAX_MARKED_LINES
+        return True
     bare = bare.strip()
     if not bare or len(bare) > _MAX_CONTACT_CHARACTERS:
         return False

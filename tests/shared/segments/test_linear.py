@@ -77,9 +77,9 @@ def test_no_kind_of_line_costs_more_than_ten_times_a_typical_one(kind: str) -> N
 
 INDENT: Final = '<blockquote style="border:none">'
 WORST_HTML: Final[dict[str, Callable[[int], str]]] = {
-    "nested indents": lambda n: INDENT * 100 + "<p>a</p>" * n + "</blockquote>" * 100,
-    "nested quotes": lambda n: "<blockquote>" * 100 + "<p>a</p>" * n + "</blockquote>" * 100,
-    "earlier messages": lambda n: '<div id="divRplyFwdMsg">' * 100 + "<p>a</p>" * n + "</div>" * 100,
+    "nested indents": lambda n: INDENT * (n // 4) + "<p>a</p>" * n + "</blockquote>" * (n // 4),
+    "nested quotes": lambda n: "<blockquote>" * (n // 4) + "<p>a</p>" * n + "</blockquote>" * (n // 4),
+    "earlier messages": lambda n: '<div id="divRplyFwdMsg">' * (n // 4) + "<p>a</p>" * n + "</div>" * (n // 4),
     "short quotes": lambda n: "<blockquote>a</blockquote><p>b</p>" * n,
     "many x": lambda n: f'<div id="{"x_" * n}divRplyFwdMsg">a</div>',
     "many classes": lambda n: f'<div class="{"a " * n}">a</div>',
@@ -110,6 +110,11 @@ def test_one_line_of_ten_megabytes_is_a_step_like_any_other(kind: str) -> None:
     text = f"Hello\n{LONG_LINES[kind]}\nbye"
     assert steps(text) <= 3 * steps("Hello\nmy friend\nbye") + 200
     assert text == "".join(text[part.start : part.end] for part in segments(text))
+
+
+def test_a_paragraph_that_ends_like_an_attribution_is_not_looked_into() -> None:
+    paragraph = "On Tue, Mar 12, 2024 at 9:41 AM " + "word " * 100 + "Bob <bob@example.com> wrote:"
+    assert SegmentKind.NEW is segments(f"{paragraph}\n> old\n")[0].kind
 
 
 def test_a_million_lines_are_read_to_the_last() -> None:

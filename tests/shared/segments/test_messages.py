@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from shared.message import parse, readable_text
-from shared.message.segments import SegmentKind, segmented_text
+from shared.message.segments import SegmentKind, html_segments, segmented_text, segments
 
 
 def octets(*parts: tuple[str, str], subtype: str = "alternative") -> bytes:
@@ -76,3 +76,28 @@ def test_a_thread_of_twenty_is_as_long_as_its_last_message() -> None:
     assert "Message 20" == found.new_text()
     assert "Message 1" in found.text
     assert len(found.text) == len("Message 20\n\n") + found.left_out(SegmentKind.QUOTED)
+
+
+def kinds_of(html: str) -> list[tuple[SegmentKind, str]]:
+    found = html_segments(html)
+    return [(part.kind, found.text[part.start : part.end].strip()) for part in found.segments]
+
+
+def test_a_signature_within_a_quote_is_quoted() -> None:
+    signed = '<p>Yes.</p><blockquote>old<div class="gmail_signature">Ann</div>older</blockquote>'
+    assert [(SegmentKind.NEW, "Yes."), (SegmentKind.QUOTED, "> old\n> Ann\n> older")] == kinds_of(signed)
+
+
+def test_a_quote_within_a_signature_is_signature() -> None:
+    signed = '<p>Yes.</p><div class="gmail_signature">Ann<blockquote>Carpe diem</blockquote>Acme</div>'
+    assert {SegmentKind.NEW, SegmentKind.SIGNATURE} == {kind for kind, _ in kinds_of(signed)}
+
+
+def test_html_too_complex_to_be_laid_out_is_cut_by_its_marks() -> None:
+    found = html_segments("<div>" * 5_000 + "Yes.<br>On 3 May 2024 at 9:41 Bob &lt;b@example.com&gt; wrote:<br>old")
+    assert "Yes." == found.new_text()
+
+
+def test_empty_lines_belong_to_what_stands_above_them_and_the_first_to_what_follows() -> None:
+    text = "\n\n> old\n\nYes.\n\n> older\n"
+    assert ["\n\n> old\n\n", "Yes.\n\n", "> older\n"] == [text[part.start : part.end] for part in segments(text)]
