@@ -15,8 +15,7 @@ import pytest
 import rfc8785
 
 from change_executor.audit import MAX_FINDINGS, Fault, Verification, verify
-from change_executor.journal import chain
-from change_executor.journal.evidence import Evidence, store
+from change_executor.journal import chain, schema
 from change_executor.journal.moves import Intent, MoveKind, begin
 from change_executor.lifecycle import Event
 from change_executor.switch import press_stop, release_stop
@@ -196,10 +195,10 @@ def test_a_proposal_removed_or_slipped_in_is_found(lived: Journal, url: str) -> 
 @pytest.fixture
 def moved(journal: Journal) -> Journal:
     """A journal with a proposal that was looked at and for which a move was intended."""
-    seen = Evidence(
-        proposal=f"P{1:020d}", uidvalidity=7, uid=3, octets_sha256="aa", size=9, internaldate="2026-11-29T12:00:00Z",
-        copies=1, reading_version="1", reading_sha256="bb",
-    )  # fmt: skip
+    seen = {
+        "id": 1, "proposal": f"P{1:020d}", "made_at": journal.now(), "uidvalidity": 7, "uid": 3, "octets_sha256": "aa",
+        "size": 9, "internaldate": "2026-11-29T12:00:00Z", "copies": 1, "reading_version": "1", "reading_sha256": "bb",
+    }  # fmt: skip
     intent = Intent(
         proposal=f"P{1:020d}", kind=MoveKind.MOVE, credential="move", source_mailbox="Incoming", source_uidvalidity=7,
         source_uid=3, target_mailbox="Done", target_uidvalidity=8, target_uidnext=5, octets_sha256="aa", size=9,
@@ -208,7 +207,8 @@ def moved(journal: Journal) -> Journal:
     with journal.writing() as writing:
         writing.create(new_proposal(1))
         digests = {"uidvalidity": 7, "uid": 3, "sha256": "aa", "copies": 1, "readingSha256": "bb"}
-        writing.change(seen.proposal, "evidence", "executor", digests, evidence=store(writing, seen))
+        writing.connection.execute(schema.evidence.insert().values(**seen))
+        writing.change(intent.proposal, "evidence", "executor", digests, evidence=1)
         begin(writing, intent)
     assert () == verification(journal).findings
     return journal
