@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -227,16 +228,16 @@ def test_a_process_of_another_user_is_refused_over_tcp_and_let_in_where_it_is_li
 
 
 @needs_root
-def test_a_process_of_another_user_is_refused_over_a_unix_socket(tmp_path: Path) -> None:
-    # A short path that another user can reach: the refusal must be ours, not the folder's.
-    for parent in (tmp_path, *list(tmp_path.parents)[:2]):
-        parent.chmod(parent.stat().st_mode | 0o011)
-    path = tmp_path / "s"
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(path))
-    path.chmod(0o666)
-    listener.listen()
-    with Serving(listener, frozenset({os.geteuid()})) as serving:
-        assert "204" in answer_to(os.geteuid(), "unix", str(path)).split("\n")[0]
-        assert "403" in answer_to(OTHER_UID, "unix", str(path)).split("\n")[0]
-        assert (1, 1) == (serving.inner.requests, serving.gate.refused)
+def test_a_process_of_another_user_is_refused_over_a_unix_socket() -> None:
+    # A folder that another user can reach (pytest's own are closed): the refusal must be ours, not the folder's.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        path = Path(folder) / "s"
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(path))
+        path.chmod(0o666)
+        listener.listen()
+        with Serving(listener, frozenset({os.geteuid()})) as serving:
+            assert "204" in answer_to(os.geteuid(), "unix", str(path)).split("\n")[0]
+            assert "403" in answer_to(OTHER_UID, "unix", str(path)).split("\n")[0]
+            assert (1, 1) == (serving.inner.requests, serving.gate.refused)

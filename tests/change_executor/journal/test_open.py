@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,8 @@ from shared.settings import ConfigurationError
 from tests.change_executor.journal.clock import MovableClock, new_proposal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from change_executor.journal.journal import Journal
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -152,10 +155,18 @@ def test_a_journal_of_a_newer_version_is_refused_and_left_alone(url: str, clock:
     connection.close()
 
 
+@pytest.fixture
+def open_ground() -> Iterator[Path]:
+    """A folder that every user can pass through; pytest's own are closed."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
 @needs_root
 @pytest.mark.parametrize("mode", [0o500, 0o000])
-def test_a_folder_of_another_user_is_refused(tmp_path: Path, mode: int) -> None:
-    folder = tmp_path / "folder"
+def test_a_folder_of_another_user_is_refused(open_ground: Path, mode: int) -> None:
+    folder = open_ground / "folder"
     folder.mkdir()
     os.chown(folder, 64999, 64999)
     folder.chmod(mode)
@@ -170,10 +181,6 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path, mode: int) -> None:
         "except ConfigurationError as error:\n"
         "    print(error.what)\n"
     )
-    # The parents belong to the test alone; the child is let through, and no further.
-    for parent in (tmp_path, *list(tmp_path.parents)[:3]):
-        if parent.stat().st_uid == 0 and parent != Path("/tmp"):
-            parent.chmod(parent.stat().st_mode | 0o011)
     done = subprocess.run(
         [sys.executable, "-c", program, f"sqlite:///{folder}/journal.db"],
         capture_output=True,
