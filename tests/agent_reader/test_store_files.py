@@ -212,6 +212,7 @@ def test_a_kill_in_the_middle_of_a_batch_leaves_a_whole_index(tmp_path: Path, li
         assert total is not None
         assert total >= told[-1]
         assert total % 50 == 0
+        assert len(account.mirror.states(account.handle("INBOX"))) == total
         assert account.query(filter={"text": "killed"}, calculateTotal=True).total == total
         assert account.mailbox("INBOX")["totalEmails"] == total
         connection = connect(_file(account))
