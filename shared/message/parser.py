@@ -108,7 +108,8 @@ class _Reading:
     def _close(self, depth: int, content_end: int) -> None:
         """End the leaf that runs, and every open multipart from `depth` inwards."""
         if self.leaf is not None:
-            self.leaf.end = max(self.leaf.start, content_end)
+            # Of two delimiters one after the other the line break belongs to both: the empty part ends behind it.
+            self.leaf.end = content_end = max(self.leaf.start, content_end)
             self.leaf = None
         for multipart in self.open[depth:]:
             multipart.end = max(multipart.start, content_end)
