@@ -26,7 +26,7 @@ from shared.message.fields import JSON, HeaderField
 from shared.message.headers import BadHeaderProperty, HeaderForm, HeaderProperty, parse_header_property
 from shared.message.model import Message, Part
 from shared.message.parser import parse
-from shared.message.reading import HiddenText, HidingTrick, ReadableText, TextSource
+from shared.message.reading import BodyChoice, HiddenText, HidingTrick, Link, ReadableText, TextSource
 from shared.message.segments import Segment, SegmentedText, SegmentKind, html_segments, new_text, segmented_text
 from shared.message.subject import base_subject
 from shared.message.text import preview, preview_of, readable_text
@@ -39,6 +39,7 @@ __all__ = [
     "JSON",
     "SERVER_PROPERTIES",
     "BadHeaderProperty",
+    "BodyChoice",
     "BodyLists",
     "BodyValue",
     "Defect",
@@ -48,6 +49,7 @@ __all__ = [
     "HeaderProperty",
     "HiddenText",
     "HidingTrick",
+    "Link",
     "Message",
     "Part",
     "ReadableText",

@@ -12,13 +12,17 @@ from typing import Final, Protocol, cast
 from selectolax.lexbor import LexborHTMLParser
 
 from shared.message.css import Declaration, ElementKey, StyleSheet, declarations
+from shared.message.limits import MAX_LINKS
 from shared.message.markup import MAX_HTML_CHARACTERS, rewrite
-from shared.message.reading import HiddenText, HidingTrick, ReadableText, TextSource
+from shared.message.reading import BodyChoice, HiddenText, HidingTrick, Link, ReadableText, TextSource
 from shared.message.visibility import Look, look_of
 from shared.message.writer import TextWriter
 
 # A person checks the host; a machine that needs more asks for the HTML.
 _MAX_TARGET_CHARACTERS: Final = 2_000
+
+# A label that names a host names it at once; what stands in a longer one is text.
+_MAX_LABEL_CHARACTERS: Final = 500
 
 # Of the other schemes only the name is shown: their content is code or data.
 _SHOWN_SCHEMES: Final = frozenset({"http", "https", "ftp", "mailto", "tel"})
@@ -75,13 +79,24 @@ def html_to_text(html: str, watch: ElementWatch | None = None) -> ReadableText:
         walk.over(cast("_Node", tree.root))
     if sheet.is_exhausted:
         return _bare(markup.bare_text, reasons)
-    return ReadableText(walk.writer.text(), tuple(walk.hidden), TextSource.HTML, " ".join(reasons))
+    return ReadableText(
+        walk.writer.text(),
+        tuple(walk.hidden),
+        TextSource.HTML,
+        " ".join(reasons),
+        BodyChoice.HTML_ONLY,
+        tuple(walk.links),
+    )
 
 
 def _bare(text: str, reasons: list[str]) -> ReadableText:
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return ReadableText(
-        "\n".join(line for line in lines if line), (), TextSource.HTML, " ".join([_NOT_LAID_OUT, *reasons])
+        "\n".join(line for line in lines if line),
+        (),
+        TextSource.HTML,
+        " ".join([_NOT_LAID_OUT, *reasons]),
+        BodyChoice.HTML_ONLY,
     )
 
 
@@ -104,6 +119,7 @@ class _Walk:
         self.watch = watch
         self.writer = TextWriter()
         self.hidden: list[HiddenText] = []
+        self.links: list[Link] = []
         self.open: list[_Open] = []
         self.keys: list[ElementKey] = []
         self.was_hidden_by: HidingTrick | None = None
@@ -212,7 +228,7 @@ class _Walk:
     def _end(self, ended: _Open) -> None:
         tag = ended.key.tag
         if ended.target:
-            self.writer.link(ended.target, ended.label_start)
+            self._link(ended.target, ended.label_start)
         match tag:
             case "ul" | "ol":
                 self.writer.end_list()
@@ -223,6 +239,11 @@ class _Walk:
             self.writer.end_paragraph()
         elif tag in _LINES:
             self.writer.end_line()
+
+    def _link(self, target: str, label_start: int) -> None:
+        label = self.writer.link(target, label_start)
+        if len(self.links) < MAX_LINKS:
+            self.links.append(Link(label[:_MAX_LABEL_CHARACTERS], target))
 
     def _image(self, attributes: Mapping[str, str | None], look: Look) -> None:
         alternative = " ".join((attributes.get("alt") or "").split())

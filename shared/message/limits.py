@@ -29,3 +29,6 @@ MAX_PARAMETERISED_CHARACTERS: Final = 32 * 1024
 
 # RFC 8621 §4.1.4: a preview is at most 256 characters.
 MAX_PREVIEW_CHARACTERS: Final = 256
+
+# The longest newsletters link to some 300 places. Links past this are in the text and are not judged.
+MAX_LINKS: Final = 1_000

@@ -12,6 +12,20 @@ class TextSource(StrEnum):
     NONE = "none"
 
 
+class BodyChoice(StrEnum):
+    """Why the text was taken from the plain or from the HTML alternative."""
+
+    NO_TEXT = "noText"
+    PLAIN_ONLY = "plainOnly"
+    HTML_ONLY = "htmlOnly"
+    ALL_IN_ORDER = "allInOrder"
+    PLAIN_SAYS_IT = "plainSaysIt"
+    PLAIN_IS_EMPTY = "plainIsEmpty"
+    PLAIN_IS_LINKS = "plainIsLinks"
+    PLAIN_OFFERS_BROWSER = "plainOffersBrowser"
+    PLAIN_IS_SHORT = "plainIsShort"
+
+
 class HidingTrick(StrEnum):
     """How HTML keeps a text from the eye."""
 
@@ -37,11 +51,21 @@ class HiddenText:
 class ReadableText:
     """The one text that agent, index and reviewer see; LF line ends; not yet cleaned of invisible characters.
 
-    `reason` says in a sentence of ours why this source was chosen and what was left out; `hidden` never stands in
-    `text`.
+    `choice` says why this source was taken, `reason` the same in a sentence of ours with what was left out; `hidden`
+    never stands in `text`. `links` are those of the HTML that can be seen, in order.
     """
 
     text: str
     hidden: tuple[HiddenText, ...]
     source: TextSource
     reason: str
+    choice: BodyChoice
+    links: "tuple[Link, ...]" = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link of HTML: what a person reads, and where it leads as the text shows it. Both are the sender's words."""
+
+    label: str
+    target: str

@@ -6,12 +6,14 @@ from typing import Final
 from shared.fence import clean
 from shared.message.bodies import BodyLists, body_lists, body_value, is_inline_media
 from shared.message.flowed import unflow
-from shared.message.limits import MAX_PREVIEW_CHARACTERS
+from shared.message.limits import MAX_LINKS, MAX_PREVIEW_CHARACTERS
 from shared.message.model import Message, Part
-from shared.message.reading import HiddenText, ReadableText, TextSource
+from shared.message.reading import BodyChoice, HiddenText, Link, ReadableText, TextSource
 
-# A stub says "open this in a browser" in a sentence or two; who writes more in plain text means it.
+# A stub says "open this in a browser" in a sentence or two; who writes more in plain text means it, unless the HTML
+# says many times as much.
 _STUB_MAX_WORDS: Final = 60
+_MUCH_MORE: Final = 3
 
 # A plain alternative stands for its HTML if it has most of its words. Half leaves room for menus and legal lines.
 _STUB_MISSING_SHARE: Final = 0.5
@@ -20,6 +22,7 @@ _STUB_MISSING_SHARE: Final = 0.5
 _PREVIEW_SOURCE_CHARACTERS: Final = 4_096
 
 _WORD: Final = re.compile(r"\w++")
+_TAG: Final = re.compile(r"<[^<>]*+>?")
 _LINK: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*+>|\bhttps?://[^\s<>]++")
 
 # Pictures by their names, and rules drawn with characters.
@@ -39,39 +42,76 @@ _VIEW_LINE_MAX_CHARACTERS: Final = 120
 def readable_text(message: Message) -> ReadableText:
     """Return the text of the body: plain where a plain text was written, else made from the HTML.
 
-    format=flowed is undone (RFC 3676). Where the plain alternative is a stub and the HTML says more, the HTML is
-    taken, and `reason` says so. Hidden text of the HTML is handed over apart.
+    format=flowed is undone (RFC 3676). Where the plain alternative is a stub (empty, links only, "view in browser", or
+    much shorter) and the HTML says more, the HTML is taken; `choice` and `reason` say so. Hidden text of the HTML is
+    handed over apart.
     """
     lists = body_lists(message)
-    plain_parts = [part for part in lists.text_body if part.type == "text/plain"]
-    html_parts = [part for part in lists.html_body if part.type == "text/html"]
-    if not plain_parts and not html_parts:
-        return ReadableText("", (), TextSource.NONE, "The message has no text.")
-    if not plain_parts:
-        return _text_of(lists.html_body, "The message has HTML only.")
-    plain = _text_of(lists.text_body, "")
-    if not html_parts or plain.source is TextSource.HTML:
-        reason = "The message has plain text and HTML parts one after the other." if html_parts else ""
-        return ReadableText(plain.text, plain.hidden, plain.source, reason or "The message has plain text only.")
-    return _richer(plain, lists)
+    has_plain = any(part.type == "text/plain" for part in lists.text_body)
+    has_html = any(part.type == "text/html" for part in lists.html_body)
+    if not has_plain and not has_html:
+        return ReadableText("", (), TextSource.NONE, _REASONS[BodyChoice.NO_TEXT], BodyChoice.NO_TEXT)
+    if not has_plain:
+        return _text_of(lists.html_body, BodyChoice.HTML_ONLY)
+    if not has_html:
+        return _text_of(lists.text_body, BodyChoice.PLAIN_ONLY)
+    if any(part.type == "text/html" for part in lists.text_body):
+        return _text_of(lists.text_body, BodyChoice.ALL_IN_ORDER)
+    return _richer(_text_of(lists.text_body, BodyChoice.PLAIN_SAYS_IT), lists)
+
+
+_REASONS: Final = {
+    BodyChoice.NO_TEXT: "The message has no text.",
+    BodyChoice.PLAIN_ONLY: "The message has plain text only.",
+    BodyChoice.HTML_ONLY: "The message has HTML only.",
+    BodyChoice.ALL_IN_ORDER: "The message has plain text and HTML parts one after the other.",
+    BodyChoice.PLAIN_SAYS_IT: "The plain text was taken; the HTML alternative was left out.",
+    BodyChoice.PLAIN_IS_EMPTY: "The plain text is an empty stub; the HTML was taken.",
+    BodyChoice.PLAIN_IS_LINKS: "The plain text is a stub of links only; the HTML was taken.",
+    BodyChoice.PLAIN_OFFERS_BROWSER: "The plain text is a stub that offers a browser; the HTML was taken.",
+    BodyChoice.PLAIN_IS_SHORT: "The plain text is a stub; the HTML says more and was taken.",
+}
 
 
 def _richer(plain: ReadableText, lists: BodyLists) -> ReadableText:
-    spoken = _WORD.findall(plain.text[:_PREVIEW_SOURCE_CHARACTERS])
-    if len(spoken) <= _STUB_MAX_WORDS:
-        words = {word.lower() for word in spoken}
-        html = _text_of(lists.html_body, "The plain text is a stub; the HTML says more.")
-        html_words = {word.lower() for word in _WORD.findall(html.text)}
-        if html_words and len(html_words - words) > _STUB_MISSING_SHARE * len(html_words):
-            return html
-    return ReadableText(
-        plain.text, (), TextSource.PLAIN, "The plain text was taken; the HTML alternative was not read."
-    )
+    words = _words(plain.text)
+    html_parts = [part for part in lists.html_body if part.type == "text/html"]
+    if len(words) > _STUB_MAX_WORDS and not _may_say_much_more(html_parts, words):
+        return plain
+    choice = _stub_kind(plain.text, words)
+    html = _text_of(lists.html_body, choice)
+    html_words = _words(html.text)
+    if len(words) > _STUB_MAX_WORDS and len(html_words) <= _MUCH_MORE * len(words):
+        return plain
+    known = set(words)
+    distinct = set(html_words)
+    return html if len(distinct - known) > _STUB_MISSING_SHARE * len(distinct) else plain
 
 
-def _text_of(parts: tuple[Part, ...], reason: str) -> ReadableText:
+def _words(text: str) -> list[str]:
+    """The words that a person reads, in lower case: links and what cannot be seen say nothing."""
+    return [word.lower() for word in _WORD.findall(_LINK.sub(" ", clean(text).text))]
+
+
+def _stub_kind(text: str, words: list[str]) -> BodyChoice:
+    if not words:
+        return BodyChoice.PLAIN_IS_LINKS if _LINK.search(text) else BodyChoice.PLAIN_IS_EMPTY
+    if len(words) <= _STUB_MAX_WORDS and _VIEW_IN_BROWSER.search(text):
+        return BodyChoice.PLAIN_OFFERS_BROWSER
+    return BodyChoice.PLAIN_IS_SHORT
+
+
+def _may_say_much_more(html_parts: list[Part], words: list[str]) -> bool:
+    """By the characters outside tags, which are no fewer than those of its words: most mail ends here."""
+    html = "".join(body_value(part).value for part in html_parts)
+    return len(html) - sum(map(len, _TAG.findall(html))) > _MUCH_MORE * sum(map(len, words))
+
+
+def _text_of(parts: tuple[Part, ...], choice: BodyChoice) -> ReadableText:
     texts: list[str] = []
     hidden: list[HiddenText] = []
+    links: list[Link] = []
+    reason = _REASONS[choice]
     source = TextSource.PLAIN
     for part in parts:
         if part.type == "text/html":
@@ -80,6 +120,7 @@ def _text_of(parts: tuple[Part, ...], reason: str) -> ReadableText:
             made = html_to_text(body_value(part).value)
             texts.append(made.text)
             hidden += made.hidden
+            links += made.links
             source = TextSource.HTML
             reason = " ".join(filter(None, (reason, made.reason)))
         elif is_inline_media(part.type):
@@ -87,7 +128,7 @@ def _text_of(parts: tuple[Part, ...], reason: str) -> ReadableText:
         else:
             texts.append(plain_text(part))
     text = texts[0] if len(texts) == 1 else "\n\n".join(filter(None, (text.strip("\n") for text in texts)))
-    return ReadableText(text, tuple(hidden), source, reason)
+    return ReadableText(text, tuple(hidden), source, reason, choice, tuple(links[:MAX_LINKS]))
 
 
 def plain_text(part: Part) -> str:

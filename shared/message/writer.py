@@ -73,12 +73,13 @@ class TextWriter:
         self._line.append(text)
         self._ends_with_space = text.endswith(" ")
 
-    def link(self, target: str, label_start: int) -> None:
-        """Add a link's target after its label, unless the label is the target."""
+    def link(self, target: str, label_start: int) -> str:
+        """Add a link's target after its label, unless the label is the target; return the label."""
         label = "".join(self._line[label_start:]).strip()
         if _without_scheme(label) != _without_scheme(target):
             blank = "" if self._ends_with_space else " "
             self._add(f"{blank}<{target}>")
+        return label
 
     def line_break(self) -> None:
         """End the line even if it is empty."""
