@@ -12,6 +12,7 @@ import argparse
 import json
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,23 @@ from shared.message.segments import html_segments, new_text
 from shared.message.segments.marks import CLOSINGS
 from tests.shared.segments.labelled import Labelled, labelled_messages, telling_lines
 
-# A library that hangs on a message answers nothing for it.
+# The two need some seconds for the set.
 SECONDS_FOR_ALL: Final = 600
+
+# One line of a message, as anybody may send it; people wait this long at most.
+HOSTILE_CHARACTERS: Final = 40_000
+SECONDS_FOR_A_LINE: Final = 30
+HOSTILE: Final = {
+    "one word": "x" * HOSTILE_CHARACTERS,
+    "`On ` again and again": "On " * (HOSTILE_CHARACTERS // 3),
+    "blanks between two letters": "a" + " " * HOSTILE_CHARACTERS + "b",
+}
+
+READ: Final = "__import__('sys').stdin.read()"
+THEIRS_ON_ONE: Final = {
+    "email-reply-parser": f"from email_reply_parser import EmailReplyParser as P; P.parse_reply({READ})",
+    "mail-parser-reply": f"from mailparser_reply import EmailReplyParser as P; P().parse_reply({READ})",
+}
 
 THEIRS: Final = r"""
 import importlib.metadata, json, sys
@@ -109,11 +125,37 @@ def main() -> None:
     report("all", columns, wanted, lambda _: True, messages)
     report("plain text", columns, wanted, lambda message: message.text is not None, messages)
     report("plain text, English", columns, wanted, lambda message: message.file in {"en", "traps"}, messages)
+    report("without forwards", columns, wanted, lambda message: "orward" not in message.name, messages)
     report("HTML", columns, wanted, lambda message: message.html is not None, messages)
+    hostile(options.python)
     if options.misses:
         for message, found, right in zip(messages, next(iter(columns.values())), wanted, strict=True):
             if found != right:
                 say(f"{message.file}: {message.name}\n  wanted {right}\n  found  {found}")
+
+
+def hostile(python: str) -> None:
+    """One line each; a process that is not done in time is ended."""
+    say(f"One line of {HOSTILE_CHARACTERS} characters, seconds with the start of an interpreter:")
+    for kind, line in HOSTILE.items():
+        own = [
+            sys.executable,
+            "-c",
+            "import sys; from shared.message.segments import new_text as n; n(sys.stdin.read())",
+        ]
+        seconds = {"mailwarrant": seconds_for(own, line)}
+        for library, program in THEIRS_ON_ONE.items():
+            seconds[library] = seconds_for([python, "-c", program], line)
+        say(f"  {kind:<28} " + ", ".join(f"{name} {spent}" for name, spent in seconds.items()))
+
+
+def seconds_for(command: list[str], line: str) -> str:
+    began = time.monotonic()
+    try:
+        subprocess.run(command, input=line, text=True, check=True, timeout=SECONDS_FOR_A_LINE, capture_output=True)
+    except subprocess.TimeoutExpired:
+        return f"over {SECONDS_FOR_A_LINE}"
+    return f"{time.monotonic() - began:.1f}"
 
 
 def say(line: str) -> None:
