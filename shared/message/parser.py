@@ -108,11 +108,11 @@ class _Reading:
     def _close(self, depth: int, content_end: int) -> None:
         """End the leaf that runs, and every open multipart from `depth` inwards."""
         if self.leaf is not None:
-            # Of two delimiters one after the other the line break belongs to both: the empty part ends behind it.
+            # A line break between two delimiters belongs to both: what is empty begins and ends behind it.
             self.leaf.end = content_end = max(self.leaf.start, content_end)
             self.leaf = None
-        for multipart in self.open[depth:]:
-            multipart.end = max(multipart.start, content_end)
+        for multipart in reversed(self.open[depth:]):
+            multipart.end = content_end = max(multipart.start, content_end)
             del self.depth_of[multipart.delimiter]
         del self.open[depth:]
 
