@@ -8,6 +8,16 @@ Only the standard library, but for `html`, which alone imports selectolax and is
 until a text is asked for: the executor's parent process never loads it. Nothing here opens a file or a socket.
 """
 
+from shared.message.authentication import (
+    Authentication,
+    AuthenticationProperty,
+    AuthenticationResults,
+    AuthenticationVerdict,
+    Belief,
+    MethodResult,
+    authentication,
+    parse_authentication_results,
+)
 from shared.message.bodies import BodyLists, BodyValue, body_lists, body_value, has_attachment
 from shared.message.defects import Defect, DefectCode
 from shared.message.email import (
@@ -23,6 +33,7 @@ from shared.message.email import (
     part_json,
 )
 from shared.message.fields import JSON, HeaderField
+from shared.message.flags import Fact, Flag, flags
 from shared.message.headers import BadHeaderProperty, HeaderForm, HeaderProperty, parse_header_property
 from shared.message.model import Message, Part
 from shared.message.parser import parse
@@ -38,12 +49,19 @@ __all__ = [
     "DEFAULT_EMAIL_PROPERTIES",
     "JSON",
     "SERVER_PROPERTIES",
+    "Authentication",
+    "AuthenticationProperty",
+    "AuthenticationResults",
+    "AuthenticationVerdict",
     "BadHeaderProperty",
+    "Belief",
     "BodyChoice",
     "BodyLists",
     "BodyValue",
     "Defect",
     "DefectCode",
+    "Fact",
+    "Flag",
     "HeaderField",
     "HeaderForm",
     "HeaderProperty",
@@ -51,6 +69,7 @@ __all__ = [
     "HidingTrick",
     "Link",
     "Message",
+    "MethodResult",
     "Part",
     "ReadableText",
     "Segment",
@@ -58,16 +77,19 @@ __all__ = [
     "SegmentedText",
     "TextSource",
     "UnknownProperty",
+    "authentication",
     "base_subject",
     "body_lists",
     "body_value",
     "body_value_json",
     "check_properties",
     "email_json",
+    "flags",
     "has_attachment",
     "html_segments",
     "new_text",
     "parse",
+    "parse_authentication_results",
     "parse_header_property",
     "part_json",
     "preview",
