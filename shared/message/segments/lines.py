@@ -86,8 +86,7 @@ class _Reading:
             self._judge(at)
             at += 1
         self._mark_signatures()
-        if self._has_nothing_new() and not self._names_an_author():
-            self.result = [kind if kind is SegmentKind.SIGNATURE else SegmentKind.NEW for kind in self.result]
+        self._keep_something()
         self._place_empty_lines()
         return self.result
 
@@ -251,18 +250,19 @@ class _Reading:
         goes_on = line[:1].islower() or self.lines[at + 1].lstrip(_QUOTE_MARKS)[:1].islower()
         return goes_on and len(line) <= _BROKEN_LINE_MIN_CHARACTERS
 
-    def _has_nothing_new(self) -> bool:
+    def _keep_something(self) -> None:
+        """Where nothing is new, what stands for it is: nobody may hide a message from those who read the new text."""
         kinds = {kind for kind, shape in zip(self.result, self.shapes, strict=True) if shape is not _Shape.EMPTY}
-        return SegmentKind.QUOTED in kinds and SegmentKind.NEW not in kinds
+        if not kinds or SegmentKind.NEW in kinds:
+            return
+        is_quote_it = SegmentKind.QUOTED in kinds and not self._names_an_author()
+        kept = SegmentKind.QUOTED if is_quote_it else SegmentKind.SIGNATURE
+        self.result = [SegmentKind.NEW if kind is kept else kind for kind in self.result]
 
     def _names_an_author(self) -> bool:
         """Whether the quote says whose it is; else it may be drawn so, or hidden so from those who skip quotes."""
         first = next(at for at, shape in enumerate(self.shapes) if shape is not _Shape.EMPTY)
         lines = [line.lstrip(_QUOTE_MARKS) for line in self.lines[first : first + _MAX_AUTHOR_LINES]]
-        if any(
-            at in self.marks and self.lines[at].lstrip(_BLANKS)[:1] != ">" for at in range(first, first + len(lines))
-        ):
-            return True
         return any(
             (may_end_attribution(line) and attribution_ending_at(lines, at, 0) is not None)
             or is_original_message(line)
