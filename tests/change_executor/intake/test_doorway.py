@@ -198,7 +198,7 @@ def test_any_octets_are_a_proposal_or_one_problem(octets: bytes) -> None:
         ("token_missing", "Digest abc"),
         ("token_malformed", "Bearer hello"),
         ("token_malformed", "Bearer mwp_aaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_00000000"),
-        ("wrong_token_kind", f"Bearer {READER_TOKEN}"),
+        pytest.param("wrong_token_kind", f"Bearer {READER_TOKEN}", id="wrong_token_kind"),
     ],
 )
 def test_a_caller_without_a_proposer_token_is_told_why(desk: Desk, code: str, authorization: str | None) -> None:
