@@ -4,6 +4,7 @@ Mail is data. Cleaning takes out what hides or reorders text; the fence says on 
 mark that the sender could not know. The index and the raw views keep the original.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -41,15 +42,17 @@ _CONTROLS: Final = ((0x00, 0x08), (0x0B, 0x1F), (0x7F, 0x9F))
 
 _SURROGATES: Final = ((0xD800, 0xDFFF),)
 
-_REMOVED: Final = {
-    code: None
-    for first, last in (*_DEFAULT_IGNORABLE, *_ANNOTATION, *_CONTROLS, *_SURROGATES)
-    for code in range(first, last + 1)
-}
+_REMOVED_RANGES: Final = (*_DEFAULT_IGNORABLE, *_ANNOTATION, *_CONTROLS, *_SURROGATES)
+_REMOVED: Final = {code: None for first, last in _REMOVED_RANGES for code in range(first, last + 1)}
 
 # What a reader of lines may take for the end of one.
 _LINE_BREAKS: Final = {0x09: " ", 0x0A: " ", 0x0B: " ", 0x0C: " ", 0x0D: " ", 0x85: " ", 0x2028: " ", 0x2029: " "}
 _TO_LINE_FEED: Final = {0x2028: "\n", 0x2029: "\n"}
+
+# Most texts hold nothing of it: to look is ten times faster than to translate.
+_NOT_CLEAN: Final = re.compile(
+    "".join(("[", *(f"{chr(first)}-{chr(last)}" for first, last in _REMOVED_RANGES), "\u2028\u2029]"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,8 @@ def clean(text: str) -> Cleaned:
     """
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if _NOT_CLEAN.search(text) is None:
+        return Cleaned(text, 0)
     kept = text.translate(_REMOVED)
     return Cleaned(kept.translate(_TO_LINE_FEED), len(text) - len(kept))
 

@@ -13,7 +13,8 @@ from typing import Final
 MAX_MESSAGE_OCTETS: Final = 64 * 1024 * 1024
 
 # 32 base32 characters are 160 bits of SHA-256: no second preimage is in reach, and an id stays short in a context.
-_ID_CHARACTERS: Final = 32
+# They encode 20 octets without a remainder.
+_ID_OCTETS: Final = 20
 
 _EMAIL_ID: Final = re.compile(r"M[0-9a-v]{32}", re.ASCII)
 
@@ -44,4 +45,4 @@ def is_email_id(text: str) -> bool:
 
 
 def _shortened(digest: bytes) -> str:
-    return base64.b32hexencode(digest).decode("ascii").lower()[:_ID_CHARACTERS]
+    return base64.b32hexencode(digest[:_ID_OCTETS]).decode("ascii").lower()

@@ -1,7 +1,7 @@
 """A header block cut into its fields, octet by octet where the sender put them (RFC 5322 §2.2, §4.5)."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
@@ -29,6 +29,17 @@ class HeaderField(NamedTuple):
     value: bytes
     start: int
     end: int
+
+
+FieldsByName: TypeAlias = Mapping[str, Sequence[HeaderField]]
+
+
+def by_name(fields: Iterable[HeaderField]) -> FieldsByName:
+    """Return the fields under their names in lower case, each name's in message order."""
+    found: dict[str, list[HeaderField]] = {}
+    for one in fields:
+        found.setdefault(one.name.lower(), []).append(one)
+    return found
 
 
 @dataclass(slots=True)

@@ -45,7 +45,6 @@ class HeaderProperty:
 
 
 _NAME: Final = re.compile(r"[!-9;-~]{1,998}")
-_FOLDING: Final = re.compile(r"\r?\n")
 
 _TEXT_ONLY: Final = frozenset({"subject", "comments", "keywords"})
 _ADDRESS_FIELDS: Final = frozenset(
@@ -113,7 +112,7 @@ def raw(field: HeaderField) -> str:
 def unfolded(field: HeaderField) -> str:
     """Return the raw value in one line: line breaks go, the white space after them stays (RFC 5322 §2.2.3)."""
     text = raw(field)
-    return _FOLDING.sub("", text) if "\n" in text else text
+    return text.replace("\r\n", "").replace("\n", "") if "\n" in text else text
 
 
 def text(field: HeaderField) -> str:
@@ -147,13 +146,9 @@ _READERS: Final[Mapping[HeaderForm, Callable[[HeaderField], JSON]]] = {
 }
 
 
-def read_header(fields: Sequence[HeaderField], name: str, form: HeaderForm, *, all_instances: bool = False) -> JSON:
+def read_header(instances: Sequence[HeaderField], form: HeaderForm, *, all_instances: bool = False) -> JSON:
     """Return a field's value: the last instance's or None; with `all_instances` a list in order (RFC 8621 §4.1.3)."""
-    wanted = name.lower()
     reader = _READERS[form]
     if all_instances:
-        return [reader(field) for field in fields if field.name.lower() == wanted]
-    for field in reversed(fields):
-        if len(field.name) == len(wanted) and field.name.lower() == wanted:
-            return reader(field)
-    return None
+        return [reader(field) for field in instances]
+    return reader(instances[-1]) if instances else None

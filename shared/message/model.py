@@ -1,19 +1,22 @@
 """What a message is once read: fields, parts and what was wrong with it. Immutable; the octets stay the truth."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from shared.identity import blob_id
 from shared.message.defects import Defect
-from shared.message.fields import JSON, HeaderField
+from shared.message.fields import JSON, FieldsByName, HeaderField, by_name
 from shared.message.headers import HeaderForm, read_header
 from shared.message.transfer import decode_transfer
 
 
 @dataclass(slots=True)
-class _DecodedOnce:
+class Once:
+    """What several properties of a part are made of, worked out once."""
+
+    by_name: FieldsByName | None = None
     content: bytes | None = None
     is_known: bool = True
     blob_id: str = ""
@@ -46,7 +49,7 @@ class Part:
     start: int
     end: int
     octets: bytes = field(repr=False, compare=False)
-    _decoded: _DecodedOnce = field(default_factory=_DecodedOnce, repr=False, compare=False)
+    once: Once = field(default_factory=Once, repr=False, compare=False)
 
     @property
     def is_multipart(self) -> bool:
@@ -55,23 +58,23 @@ class Part:
 
     def content(self) -> bytes:
         """Return the octets after transfer decoding; those of a multipart as they stand."""
-        kept = self._decoded.content
+        kept = self.once.content
         if kept is not None:
             return kept
         encoded = self.octets[self.start : self.end]
         decoded = encoded if self.is_multipart else decode_transfer(encoded, self.transfer_encoding)
         if decoded is None:
-            self._decoded.is_known = False
+            self.once.is_known = False
             decoded = encoded
         if len(decoded) <= _KEPT_CONTENT:
-            self._decoded.content = decoded
+            self.once.content = decoded
         return decoded
 
     @property
     def has_known_encoding(self) -> bool:
         """Whether the transfer encoding is one that `content` could undo (RFC 8621 §4.1.4 isEncodingProblem)."""
         self.content()
-        return self._decoded.is_known
+        return self.once.is_known
 
     @property
     def size(self) -> int:
@@ -83,9 +86,9 @@ class Part:
         """The blob id of the decoded content; None for a multipart (RFC 8621 §4.1.4)."""
         if self.is_multipart:
             return None
-        if not self._decoded.blob_id:
-            self._decoded.blob_id = blob_id(hashlib.sha256(self.content()).digest())
-        return self._decoded.blob_id
+        if not self.once.blob_id:
+            self.once.blob_id = blob_id(hashlib.sha256(self.content()).digest())
+        return self.once.blob_id
 
     def walk(self) -> "Iterator[Part]":
         """Yield this part and all below it, depth first."""
@@ -97,7 +100,14 @@ class Part:
 
     def header(self, name: str, form: HeaderForm = HeaderForm.RAW, *, all_instances: bool = False) -> JSON:
         """Return one of the part's own header fields in a form, as `Message.header` does."""
-        return read_header(self.fields, name, form, all_instances=all_instances)
+        return read_header(self.named(name), form, all_instances=all_instances)
+
+    def named(self, name: str) -> Sequence[HeaderField]:
+        """Return the part's own header fields of a name, in message order; names match without letter case."""
+        fields = self.once.by_name
+        if fields is None:
+            fields = self.once.by_name = by_name(self.fields)
+        return fields.get(name.lower(), ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +125,7 @@ class Message:
         With `all_instances` a list in message order, empty where there is none. Names match without letter case.
         RFC 8621 §4.1.2, §4.1.3; whether the field may be read in that form is `parse_header_property`'s business.
         """
-        return read_header(self.fields, name, form, all_instances=all_instances)
+        return self.root.header(name, form, all_instances=all_instances)
 
     def part(self, part_id: str) -> Part | None:
         """Return the leaf with that id."""

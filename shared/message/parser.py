@@ -6,7 +6,7 @@ from typing import Final
 from shared.message.defects import DefectCode
 from shared.message.fields import Budget, read_header_block
 from shared.message.limits import MAX_BOUNDARY_OCTETS, MAX_DEPTH, MAX_PARTS
-from shared.message.model import Message, Part
+from shared.message.model import Message, Once, Part
 from shared.message.properties import EntityHeader, read_entity_header
 
 _DEFAULT_TYPE: Final = "text/plain"
@@ -186,6 +186,7 @@ class _Reading:
             start=entity.start,
             end=entity.end if entity.end >= 0 else len(self.octets),
             octets=self.octets,
+            once=Once(by_name=header.by_name),
         )
 
     def note_line_ends(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from shared.message.defects import DefectCode
-from shared.message.fields import Budget, HeaderField
+from shared.message.fields import Budget, FieldsByName, HeaderField, by_name
 from shared.message.headers import unfolded
 from shared.message.ids import without_comments
 from shared.message.parameters import Parameterised, decoded_name, parse_parameterised
@@ -34,6 +34,7 @@ class EntityHeader:
     """The fields of an entity, and what they say about its body."""
 
     fields: tuple[HeaderField, ...]
+    by_name: FieldsByName
     type: str
     parameters: Mapping[str, str]
     charset: str | None
@@ -47,11 +48,8 @@ class EntityHeader:
 
 def read_entity_header(fields: tuple[HeaderField, ...], default_type: str, budget: Budget) -> EntityHeader:
     """Return what the fields say; of two with one name the last counts, as everywhere (RFC 8621 §4.1.3)."""
-    found: dict[str, HeaderField] = {}
-    for field in fields:
-        name = field.name.lower()
-        if name in _WANTED:
-            found[name] = field
+    named = by_name(fields)
+    found = {name: named[name][-1] for name in _WANTED if name in named}
     content_type = _parameterised(found.get("content-type"))
     part_type = default_type if content_type is None else content_type.value
     if _TYPE.fullmatch(part_type) is None:
@@ -65,6 +63,7 @@ def read_entity_header(fields: tuple[HeaderField, ...], default_type: str, budge
         budget.report(DefectCode.UNKNOWN_TRANSFER_ENCODING, _place(found.get("content-transfer-encoding")))
     return EntityHeader(
         fields=fields,
+        by_name=named,
         type=part_type,
         parameters=parameters,
         charset=charset,

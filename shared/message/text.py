@@ -1,6 +1,7 @@
 """The one text of a message that agent, index and reviewer see, and its preview."""
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from shared.fence import clean
@@ -90,7 +91,11 @@ def _richer(plain: ReadableText, lists: BodyLists) -> ReadableText:
 
 def _words(text: str) -> list[str]:
     """The words that a person reads, in lower case: links and what cannot be seen say nothing."""
-    return [word.lower() for word in _WORD.findall(_LINK.sub(" ", clean(text).text))]
+    return _WORD.findall(_without_links(clean(text).text.lower()))
+
+
+def _without_links(text: str) -> str:
+    return _LINK.sub(" ", text) if "<" in text or "://" in text else text
 
 
 def _stub_kind(text: str, words: list[str]) -> BodyChoice:
@@ -149,9 +154,23 @@ def preview(message: Message) -> str:
 
 def preview_of(reading: ReadableText) -> str:
     """Return the preview of a text that was read already."""
-    text = clean(_LINK.sub(" ", reading.text[:_PREVIEW_SOURCE_CHARACTERS])).text
-    lines = [line.strip() for line in _SAYS_NOTHING.sub(" ", text).split("\n")]
-    telling = [line for line in lines if line] or text.split()
-    while len(telling) > 1 and len(telling[0]) <= _VIEW_LINE_MAX_CHARACTERS and _VIEW_IN_BROWSER.search(telling[0]):
-        telling.pop(0)
-    return " ".join(" ".join(telling).split())[:MAX_PREVIEW_CHARACTERS].rstrip()
+    source = reading.text[:_PREVIEW_SOURCE_CHARACTERS]
+    shown: list[str] = []
+    left = MAX_PREVIEW_CHARACTERS
+    browser_offer = ""
+    for cleaned in _cleaned_lines(source):
+        line = _SAYS_NOTHING.sub(" ", cleaned).strip()
+        if not shown and len(line) <= _VIEW_LINE_MAX_CHARACTERS and _VIEW_IN_BROWSER.search(line):
+            browser_offer = line  # shown if nothing else is there
+        elif line:
+            shown.append(" ".join(line.split()))
+            left -= len(shown[-1]) + 1
+            if left < 0:
+                break
+    telling = " ".join(shown) or browser_offer or " ".join(_cleaned_lines(source))
+    return " ".join(telling.split())[:MAX_PREVIEW_CHARACTERS].rstrip()
+
+
+def _cleaned_lines(text: str) -> Iterator[str]:
+    for line in text.split("\n"):
+        yield from clean(_without_links(line)).text.split("\n")
