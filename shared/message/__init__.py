@@ -35,6 +35,7 @@ from shared.message.email import (
 from shared.message.fields import JSON, HeaderField
 from shared.message.flags import Fact, Flag, flags
 from shared.message.headers import BadHeaderProperty, HeaderForm, HeaderProperty, parse_header_property
+from shared.message.links import LinkConcern, LinkFinding, defang, host_of, link_findings
 from shared.message.model import Message, Part
 from shared.message.parser import parse
 from shared.message.reading import BodyChoice, HiddenText, HidingTrick, Link, ReadableText, TextSource
@@ -68,6 +69,8 @@ __all__ = [
     "HiddenText",
     "HidingTrick",
     "Link",
+    "LinkConcern",
+    "LinkFinding",
     "Message",
     "MethodResult",
     "Part",
@@ -83,10 +86,13 @@ __all__ = [
     "body_value",
     "body_value_json",
     "check_properties",
+    "defang",
     "email_json",
     "flags",
     "has_attachment",
+    "host_of",
     "html_segments",
+    "link_findings",
     "new_text",
     "parse",
     "parse_authentication_results",
