@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from shared.message.colour import parse_colour
+from shared.message.lengths import WINDOW_WIDTH
+
 # Mail styles have some 200 rules; only those that can hide something are kept.
 _MAX_RULES: Final = 2_000
 _MAX_STYLE_CHARACTERS: Final = 512 * 1024
@@ -18,21 +21,77 @@ _MAX_COMPOUNDS: Final = 6
 # Rules times elements that a message may cost: 200 rules of one class on 5,000 elements.
 _MAX_MATCHES: Final = 1_000_000
 
-# Mail windows are about this wide: rules for phones do not apply.
-_WINDOW_WIDTH: Final = 1_024
-
 _COMMENT: Final = re.compile(r"/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)")
 _ESCAPE: Final = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})[ \t\n\r\f]?|(.))", re.DOTALL)
 _COMPOUND: Final = re.compile(r"(?P<tag>\*|[a-z][a-z0-9]*+)?(?P<rest>(?:[.#][\w-]++)*+)", re.IGNORECASE)
 _SIMPLE: Final = re.compile(r"([.#])([\w-]++)")
 _WIDTH_FEATURE: Final = re.compile(r"\(\s*(min|max)-(?:device-)?width\s*:\s*([0-9]{1,6})(?:\.[0-9]{1,6})?px\s*\)")
 
+_WIDTH_RANGE: Final = re.compile(r"\(\s*width\s*(<=?|>=?)\s*([0-9]{1,6})(?:\.[0-9]{1,6})?px\s*\)")
+_TESTED: Final = re.compile(r"\(\s*([a-z-]{1,40}+)\s*:")
+
+# Selectors that say the same in another way.
+_SAME_AS_CLASS: Final = re.compile(r"\[\s*class\s*~=\s*[\"']?([\w-]++)[\"']?\s*\]", re.IGNORECASE)
+_SAME_AS_ID: Final = re.compile(r"\[\s*id\s*=\s*[\"']?([\w-]++)[\"']?\s*\]", re.IGNORECASE)
+_SELECTOR: Final = re.compile(r"(?:[^,()]++|\([^()]*+\)|[()])++")
+_ANY_OF: Final = re.compile(r":(?:is|where)\(([^()]*+)\)", re.IGNORECASE)
+_MAX_ALTERNATIVES: Final = 20
+
 RELEVANT_WORDS: Final = (
     "display visibility opacity filter font-size font height max-height width max-width overflow overflow-x overflow-y "
     "position left top right bottom text-indent margin-left margin-top transform clip clip-path color background "
-    "background-color background-image"
+    "background-color background-image content-visibility line-height min-height padding padding-top padding-bottom "
+    "scale translate zoom white-space -webkit-text-fill-color"
 )
 RELEVANT: Final = frozenset(RELEVANT_WORDS.split())
+
+# What `@supports` may ask of any browser of the last ten years; what else it asks counts as not supported.
+_SUPPORTED_WORDS: Final = "margin flex gap grid grid-template-columns grid-template-areas object-fit border-radius"
+_SUPPORTED: Final = RELEVANT | frozenset(_SUPPORTED_WORDS.split())
+
+# Names that mean the same where text runs from left to right and down, and prefixes of old.
+_SAME: Final = {
+    "block-size": "height",
+    "inline-size": "width",
+    "max-block-size": "max-height",
+    "max-inline-size": "max-width",
+    "margin-inline-start": "margin-left",
+    "margin-block-start": "margin-top",
+    "-webkit-transform": "transform",
+    "-webkit-clip-path": "clip-path",
+}
+_SHORTHANDS: Final = {
+    "margin": ("margin-top", "", "", "margin-left"),
+    "inset": ("top", "right", "bottom", "left"),
+}
+
+# A declaration that no browser understands does not count: it would undo the one before it.
+_DISPLAY_WORDS: Final = (
+    "none block inline inline-block flow flow-root flex inline-flex grid inline-grid table inline-table table-row "
+    "table-cell table-column table-caption table-row-group table-header-group table-footer-group table-column-group "
+    "list-item contents ruby ruby-base ruby-text math run-in initial inherit unset revert revert-layer -webkit-box "
+    "-webkit-inline-box -webkit-flex -webkit-inline-flex"
+)
+_KEYWORDS: Final[Mapping[str, frozenset[str]]] = {
+    "display": frozenset(_DISPLAY_WORDS.split()),
+    "visibility": frozenset({"visible", "hidden", "collapse", "initial", "inherit", "unset", "revert", "revert-layer"}),
+}
+_COLOURS: Final = frozenset({"color", "background-color", "-webkit-text-fill-color"})
+_COLOUR_WORDS: Final = frozenset({"inherit", "initial", "unset", "revert", "revert-layer", "currentcolor"})
+_NUMERIC_WORDS: Final = (
+    "opacity font-size height max-height width max-width left top right bottom text-indent margin-left margin-top "
+    "line-height min-height zoom"
+)
+_NUMERIC: Final = frozenset(_NUMERIC_WORDS.split())
+_NUMERIC_VALUE: Final = re.compile(
+    r"[+-]?\.?[0-9].*|[a-z-]+\(.*|auto|none|normal|inherit|initial|unset|revert|revert-layer|(?:xx?-|xxx-)?(?:small|large)|"
+    r"medium|smaller|larger|(?:min|max|fit)-content",
+    re.DOTALL,
+)
+_VARIABLE: Final = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
+
+# What a custom property holds that may hide something is a word or a number.
+MAX_CUSTOM_CHARACTERS: Final = 200
 
 
 class Declaration(NamedTuple):
@@ -80,17 +139,56 @@ def declarations(style: str) -> dict[str, Declaration]:
     for piece in _unescaped(_COMMENT.sub(" ", style)).split(";"):
         name, colon, value = piece.partition(":")
         name = name.strip().lower()
-        if not colon or name not in RELEVANT:
+        name = _SAME.get(name, name)
+        if not colon or not (name in RELEVANT or name in _SHORTHANDS or name.startswith("--")):
             continue
         value = value.strip().lower()
         is_important = value.endswith("important") and "!" in value
         if is_important:
             value = value[: value.rindex("!")].strip()
-        before = found.get(name)
-        if value and not (before is not None and before.is_important and not is_important):
-            found.pop(name, None)
-            found[name] = Declaration(value, is_important)
+        for longhand, part in _longhands(name, value):
+            before = found.get(longhand)
+            if _counts(longhand, part) and not (before is not None and before.is_important and not is_important):
+                found.pop(longhand, None)
+                found[longhand] = Declaration(part, is_important)
     return found
+
+
+def _longhands(name: str, value: str) -> Iterator[tuple[str, str]]:
+    names = _SHORTHANDS.get(name)
+    if names is None:
+        yield name, value
+    elif value and ("(" not in value or " " not in value):
+        sides = value.split()
+        if len(sides) <= 4:  # noqa: PLR2004 - four sides
+            yield from ((side, part) for side, part in zip(names, four_sides(sides), strict=True) if side)
+
+
+def four_sides(sides: Sequence[str]) -> tuple[str, str, str, str]:
+    """Return top, right, bottom and left of what CSS lets stand for all four in one to four words."""
+    top = sides[0]
+    right = sides[1] if len(sides) > 1 else top
+    bottom = sides[2] if len(sides) > 2 else top  # noqa: PLR2004 - the third
+    return top, right, bottom, sides[3] if len(sides) > 3 else right  # noqa: PLR2004 - the fourth
+
+
+def _counts(name: str, value: str) -> bool:
+    if name.startswith("--"):
+        return 0 < len(value) <= MAX_CUSTOM_CHARACTERS
+    if not value or "var(" in value:
+        return bool(value)
+    if name in _KEYWORDS:
+        return all(word in _KEYWORDS[name] for word in value.split())
+    if name in _COLOURS:
+        return "(" in value or value in _COLOUR_WORDS or parse_colour(value) is not None
+    return name not in _NUMERIC or _NUMERIC_VALUE.fullmatch(value) is not None
+
+
+def substituted(value: str, custom: Mapping[str, str]) -> str:
+    """Return a value with its `var()`s replaced, once each; a property that nobody set gives its fallback."""
+    return (
+        _VARIABLE.sub(lambda found: custom.get(found[1], (found[2] or "").strip()), value) if "var(" in value else value
+    )
 
 
 def _unescaped(text: str) -> str:
@@ -121,7 +219,7 @@ class StyleSheet:
             relevant = declarations(block)
             if not relevant:
                 continue
-            for selector in selectors.split(","):
+            for selector in _selectors(selectors):
                 compounds = _compounds(selector)
                 if compounds is None or self._count >= _MAX_RULES:
                     continue
@@ -187,19 +285,23 @@ def _rules(source: str) -> Iterator[tuple[str, str]]:
 
 
 def _applies(prelude: str) -> bool:
-    if prelude.startswith(("@supports", "@layer")):
-        return True
+    if prelude.startswith("@supports"):
+        return " not" not in prelude and all(name in _SUPPORTED for name in _TESTED.findall(prelude))
     if not prelude.startswith("@media"):
-        return False
+        return prelude.startswith("@layer")
     return any(_query_applies(query) for query in prelude.removeprefix("@media").split(","))
 
 
 def _query_applies(query: str) -> bool:
-    for bound, pixels in _WIDTH_FEATURE.findall(query):
-        if (bound == "min") != (int(pixels) <= _WINDOW_WIDTH):
-            return False
-    words = set(_WIDTH_FEATURE.sub(" ", query).split())
-    return words <= {"only", "screen", "all", "and"}
+    holds = all((bound == "min") == (int(pixels) <= WINDOW_WIDTH) for bound, pixels in _WIDTH_FEATURE.findall(query))
+    for sign, pixels in _WIDTH_RANGE.findall(query):
+        holds = holds and (sign[0] == ">") == (int(pixels) <= WINDOW_WIDTH)
+    words = set(_WIDTH_RANGE.sub(" ", _WIDTH_FEATURE.sub(" ", query)).split())
+    if "not" in words:
+        return words <= {"not", "all", "screen", "print", "speech"} and not (
+            holds and words <= {"not", "all", "screen"}
+        )
+    return holds and words <= {"only", "screen", "all", "and"}
 
 
 _BRACE: Final = re.compile(r"[{}]")
@@ -214,8 +316,24 @@ def _after_block(source: str, brace: int) -> int:
     return len(source)
 
 
+def _selectors(prelude: str) -> Iterator[str]:
+    """Yield each selector of a list, `:is(a, b)` as two of them."""
+    if "(" not in prelude and "[" not in prelude:
+        yield from prelude.split(",")
+        return
+    for selector in _SELECTOR.findall(_SAME_AS_CLASS.sub(r".\1", _SAME_AS_ID.sub(r"#\1", prelude))):
+        any_of = _ANY_OF.search(selector)
+        if any_of is None:
+            yield selector
+            continue
+        before, after = selector[: any_of.start()], selector[any_of.end() :]
+        for alternative in any_of[1].split(",")[:_MAX_ALTERNATIVES]:
+            if not before.strip() or before[-1] in " >" or alternative.strip()[:1] in {".", "#"}:
+                yield before + alternative.strip() + after
+
+
 def _compounds(selector: str) -> tuple[_Compound, ...] | None:
-    words = _unescaped(selector).replace(">", " > ").split()
+    words = _unescaped(selector).replace(":root", "html").replace(">", " > ").split()
     compounds: list[_Compound] = []
     is_child = False
     for word in words:

@@ -7,6 +7,8 @@ from typing import Final
 from shared.message.syntax import comment_end
 
 _SPACES: Final = re.compile(r"[ \t\r\n]++")
+_QUOTED_OR_SPACES: Final = re.compile(r'("[^"\\]*+")|[ \t\r\n]++')
+_ANGLE_OR_QUOTED: Final = re.compile(r'(<[^<>]*+>)|"[^"\\]*+"')
 _TO_COMMENT: Final = re.compile(r"(?:[^(<]++|<[^<>]*+>?)*+")
 
 
@@ -16,8 +18,10 @@ def parse_message_ids(text: str) -> tuple[str, ...] | None:
     Where not one id has its brackets, bare ids count, if nothing but ids (or the beginning of one) stands there:
     broken References are worth more for threading than none.
     """
+    if '"' in text:  # a phrase before an id may be quoted, RFC 5322 §4.5.4
+        text = _ANGLE_OR_QUOTED.sub(lambda found: found[1] or " ", text)
     pieces = list(_outside_comments(text))
-    bracketed = tuple(inside for inside, is_bracketed in pieces if is_bracketed and inside)
+    bracketed = tuple(_without_white_space(inside) for inside, is_bracketed in pieces if is_bracketed and inside)
     if bracketed:
         return bracketed
     bare = [word for piece, _ in pieces for word in _SPACES.split(piece.replace(",", " ")) if word]
@@ -25,16 +29,21 @@ def parse_message_ids(text: str) -> tuple[str, ...] | None:
     return whole if whole and all("@" in word.strip("@") for word in whole) else None
 
 
+def _without_white_space(spelled: str) -> str:
+    """An id without what obsolete syntax lets stand between its tokens (RFC 5322 §4.5.4)."""
+    return _QUOTED_OR_SPACES.sub(lambda found: found[1] or "", without_comments(spelled))
+
+
 def parse_urls(text: str) -> tuple[str, ...] | None:
     """Return the URLs without angle brackets, or None where the field is no list of them."""
     pieces = list(_outside_comments(text))
-    urls = tuple(inside for inside, is_bracketed in pieces if is_bracketed)
+    urls = tuple(_SPACES.sub("", inside) for inside, is_bracketed in pieces if is_bracketed)
     loose = any(piece.strip(" \t\r\n,") for piece, is_bracketed in pieces if not is_bracketed)
     return urls if urls and all(urls) and not loose else None
 
 
 def _outside_comments(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each `<...>` without its brackets and blanks (True), and the text between (False)."""
+    """Yield each `<...>` without its brackets (True), and the text between (False)."""
     text = without_comments(text)
     position = 0
     while (opening := text.find("<", position)) >= 0:
@@ -43,7 +52,7 @@ def _outside_comments(text: str) -> Iterator[tuple[str, bool]]:
             break
         yield text[position:opening], False
         inside = text[opening + 1 : closing]
-        yield _SPACES.sub("", inside[inside.rfind("<") + 1 :]), True
+        yield inside[inside.rfind("<") + 1 :].strip(" \t\r\n"), True
         position = closing + 1
     yield text[position:], False
 

@@ -53,11 +53,11 @@ def decode_words(text: str) -> str:
 
 
 def _begins_a_word(text: str, start: int) -> bool:
-    return start == 0 or text[start - 1] in " \t\r\n" or text.startswith("?=", start - 2)
+    return start == 0 or text[start - 1] in " \t\r\n"
 
 
 def _ends_a_word(text: str, end: int) -> bool:
-    return end == len(text) or text[end] in " \t\r\n" or text.startswith("=?", end)
+    return end == len(text) or text[end] in " \t\r\n"
 
 
 def _charset(word: re.Match[str]) -> str:
@@ -71,7 +71,7 @@ def _run_of_words(text: str, first: re.Match[str]) -> tuple[list[re.Match[str]],
         start = end
         while start < len(text) and text[start] in " \t\r\n":
             start += 1
-        following = ENCODED_WORD.match(text, start)
+        following = ENCODED_WORD.match(text, start) if start > end else None
         if following is None or codec_of(_charset(following)) is None or not _ends_a_word(text, following.end()):
             break
         run.append(following)
