@@ -1,5 +1,6 @@
 """Address lists: exact where the sender was, best effort where not (RFC 5322 §3.4 and §4.4, RFC 8621 §4.1.2.3)."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -8,6 +9,13 @@ from shared.message.syntax import Token, TokenKind, tokens
 from shared.message.words import decode_words, nfc
 
 _SPECIALS: Final = "<>,;:@"
+
+# What nearly every sender writes needs no scanner: no comment, route, backslash or literal, one blank between words.
+_ADDR_SPEC: Final = r"[A-Za-z0-9!#$%&'*+/^_`{|}~.-]++@[A-Za-z0-9.-]++"
+_WORD: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]++"
+_USUAL_ADDRESS: Final = re.compile(
+    rf"""[ \t]*+(?:({_ADDR_SPEC})|(?:"([ !#-\[\]-~]*+)"|({_WORD}(?:[ ]{_WORD})*+))?[ ]?<({_ADDR_SPEC})>)[ \t]*+(?:,|\Z)"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +41,29 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
 
 def parse_groups(text: str) -> tuple[AddressGroup, ...]:
     """Return the groups of an address list in order; loose neighbours share one group without a name."""
+    usual = _usual_addresses(text)
+    if usual is not None:
+        return (AddressGroup(None, usual),)
     reading = _Reading()
     for token in tokens(text, _SPECIALS):
         reading.take(token)
     reading.end_group()
     return tuple(reading.groups)
+
+
+def _usual_addresses(text: str) -> tuple[Address, ...] | None:
+    """The addresses of a list that is spelled as nearly all are, else None."""
+    addresses: list[Address] = []
+    position = 0
+    while position < len(text):
+        found = _USUAL_ADDRESS.match(text, position)
+        if found is None:
+            return None
+        bare, quoted, words, angle = found.groups()
+        name = nfc(decode_words(words)) if words else quoted
+        addresses.append(Address(name.strip() or None if name else None, angle or bare))
+        position = found.end()
+    return tuple(addresses) or None
 
 
 @dataclass(slots=True)
@@ -49,16 +75,26 @@ class _Reading:
     angle: list[Token] | None = None
     in_angle: bool = False
     comment: str | None = None
+    words_before_comment: int = 0
 
     def take(self, token: Token) -> None:
         if token.kind is TokenKind.COMMENT:
-            self.comment = token.text
+            self._take_comment(token.text)
         elif token.kind is TokenKind.SPECIAL:
             self._take_special(token)
-        elif self.in_angle and self.angle is not None:
-            self.angle.append(token)
         else:
-            self.phrase.append(token)
+            self._append(token)
+
+    def _take_comment(self, text: str) -> None:
+        """The one that follows the addr-spec at once may be the name (RFC 8621 §4.1.2.3), else one before it."""
+        if self.comment is None or self.words_before_comment == 0:
+            self.comment = text
+            self.words_before_comment = len(self.phrase) + len(self.angle or ())
+
+    def _append(self, token: Token) -> None:
+        if self.words_before_comment:  # it stood within an address
+            self.comment, self.words_before_comment = None, 0
+        (self.angle if self.in_angle and self.angle is not None else self.phrase).append(token)
 
     def _take_special(self, token: Token) -> None:
         match token.text:
@@ -82,13 +118,14 @@ class _Reading:
                 self.end_group()
                 self.name = name
             case _:
-                (self.phrase if not self.in_angle or self.angle is None else self.angle).append(token)
+                self._append(token)
 
     def end_address(self) -> None:
         address = self._address()
         if address is not None:
             self.addresses.append(address)
-        self.phrase, self.angle, self.in_angle, self.comment = [], None, False, None
+        self.phrase, self.angle, self.in_angle = [], None, False
+        self.comment, self.words_before_comment = None, 0
 
     def _address(self) -> Address | None:
         comment = nfc(decode_words(self.comment)).strip() if self.comment else ""

@@ -206,7 +206,8 @@ def codec_of(charset: str) -> str | None:
     """Return the Python codec for a charset's name, or None for a name that is not in the table."""
     if len(charset) > _MAX_NAME:
         return None
-    return _TABLE.get(_plain_name(charset))
+    usual = _TABLE.get(charset.lower().replace("-", "").replace("_", ""))
+    return usual or _TABLE.get(_plain_name(charset))
 
 
 def decode(octets: bytes, charset: str, *, guesses: bool = True) -> Decoded:

@@ -12,7 +12,12 @@ from shared.message.syntax import Token, TokenKind, tokens
 from shared.message.words import decode_words, nfc
 
 _FOLDING: Final = re.compile(r"[\r\n]++")
-_SECTION: Final = re.compile(r"(?P<name>[^*]++)(?:\*(?P<number>[0-9]{1,3}))?(?P<extended>\*)?")
+_SECTION: Final = re.compile(r"(?P<name>[^*]++)(?:\*(?P<number>0|[1-9][0-9]{0,2}))?(?P<extended>\*)?")
+
+# What nearly every sender writes needs no scanner: no comment, no backslash, no RFC 2231, each value one word or quoted.
+_ONE_PARAMETER: Final = r"""([^ \t\r\n"(;=*\[]++)=(?:"([^"\\\r\n]*+)"|([^ \t\r\n"(;]++))"""
+_USUAL_PARAMETER: Final = re.compile(_ONE_PARAMETER)
+_USUAL: Final = re.compile(rf"""([^ \t\r\n"(;=\[]++)[ \t]*+((?:;[ \t]*+{_ONE_PARAMETER}[ \t]*+)*+);?""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +34,11 @@ def parse_parameterised(text: str) -> Parameterised:
     Of two parameters with one name the first counts, and the extended form of RFC 2231 before the plain one.
     """
     text = text[:MAX_PARAMETERISED_CHARACTERS]
-    if "(" not in text and '"' not in text and "*" not in text and "\n" not in text and text.count(";") <= 1:
-        quick = _single_parameter(text)
-        if quick is not None:
-            return quick
+    if usual := _USUAL.fullmatch(text):
+        parameters: dict[str, str] = {}
+        for name, quoted, bare in _USUAL_PARAMETER.findall(usual[2]):
+            parameters.setdefault(name.lower(), quoted or bare)
+        return Parameterised(usual[1].lower(), parameters)
     value, assignments = _split(text)
     plain: dict[str, str] = {}
     sections: dict[str, dict[int, tuple[str, bool]]] = {}
@@ -51,18 +57,8 @@ def parse_parameterised(text: str) -> Parameterised:
     return Parameterised(value, plain | joined)
 
 
-def _single_parameter(text: str) -> Parameterised | None:
-    """The commonest spellings, `text/plain` and `text/plain; charset=utf-8`, need no scanner."""
-    value, _, parameter = text.partition(";")
-    name, _, spelled = parameter.partition("=")
-    value, name, spelled = value.strip(), name.strip(), spelled.strip()
-    if " " in value or "\t" in value or " " in spelled or (parameter.strip() and not (name and spelled)):
-        return None
-    return Parameterised(value.lower(), {name.lower(): spelled} if name else {})
-
-
 def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
-    value: list[str] = []
+    value = ""
     assignments: list[tuple[str, str]] = []
     segment: list[Token] = []
     is_first = True
@@ -73,14 +69,24 @@ def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
             segment.append(token)
             continue
         if is_first:
-            value = [word.text for word in segment]
+            value, after = _first_value(segment)
             is_first = False
-            if len(value) > 1:  # `text/html charset=utf-8`: the semicolon is missing
-                assignments += _assignment(segment[1:])
+            assignments += _assignment(after)  # `text/html charset=utf-8`: the semicolon is missing
         else:
             assignments += _assignment(segment)
         segment = []
-    return (value[0].lower() if value else ""), assignments
+    return value.lower(), assignments
+
+
+def _first_value(segment: list[Token]) -> tuple[str, list[Token]]:
+    """The value, whatever white space and comments stand around its slash, and the tokens that are none of it."""
+    value, used = "", 0
+    for token in segment:
+        if used and not value.endswith("/") and not token.text.startswith("/"):
+            break
+        value += token.text
+        used += 1
+    return value, segment[used:]
 
 
 def _assignment(segment: list[Token]) -> list[tuple[str, str]]:
