@@ -8,6 +8,7 @@ Only the standard library, but for `html`, which alone imports selectolax and is
 until a text is asked for: the executor's parent process never loads it. Nothing here opens a file or a socket.
 """
 
+from shared.message.attachments import AttachmentForm, AttachmentOutcome, AttachmentText, attachment_text
 from shared.message.authentication import (
     Authentication,
     AuthenticationProperty,
@@ -50,6 +51,9 @@ __all__ = [
     "DEFAULT_EMAIL_PROPERTIES",
     "JSON",
     "SERVER_PROPERTIES",
+    "AttachmentForm",
+    "AttachmentOutcome",
+    "AttachmentText",
     "Authentication",
     "AuthenticationProperty",
     "AuthenticationResults",
@@ -80,6 +84,7 @@ __all__ = [
     "SegmentedText",
     "TextSource",
     "UnknownProperty",
+    "attachment_text",
     "authentication",
     "base_subject",
     "body_lists",
