@@ -14,7 +14,8 @@ _SPECIALS: Final = "<>,;:@"
 _ADDR_SPEC: Final = r"[A-Za-z0-9!#$%&'*+/^_`{|}~.-]++@[A-Za-z0-9.-]++"
 _WORD: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]++"
 _USUAL_ADDRESS: Final = re.compile(
-    rf"""[ \t]*+(?:({_ADDR_SPEC})|(?:"([ !#-\[\]-~]*+)"|({_WORD}(?:[ ]{_WORD})*+))?[ ]?<({_ADDR_SPEC})>)[ \t]*+(?:,|\Z)"""
+    rf"""[ \t]*+(?:({_ADDR_SPEC})|(?:"([ !#-\[\]-~]*+)"|({_WORD}(?:[ ]{_WORD})*+))?[ ]?<({_ADDR_SPEC})>)"""
+    r"[ \t]*+(?:,|\Z)"
 )
 
 

@@ -106,26 +106,35 @@ def part_json(part: Part, body_properties: Sequence[str], *, with_subparts: bool
 
     `subParts` comes where it was asked for or `with_subparts` says so, and for a multipart only.
     """
-    answer: dict[str, JSON] = {}
-    for spelled in body_properties:
-        if spelled.startswith("header:"):
-            wanted = parse_header_property(spelled)
-            answer[spelled] = part.header(wanted.name, wanted.form, all_instances=wanted.all_instances)
-        elif spelled == "subParts":
-            with_subparts = True
-        else:
-            answer[spelled] = _part_property(part, spelled)
-    if with_subparts and part.is_multipart:
-        answer["subParts"] = [part_json(child, body_properties, with_subparts=True) for child in part.subparts]
-    return answer
+    return _PartWriter(body_properties).json(part, with_subparts=with_subparts)
 
 
-def _part_property(part: Part, spelled: str) -> JSON:
-    try:
-        read = _PART_PROPERTIES[spelled]
-    except KeyError:
-        raise UnknownProperty(spelled) from None
-    return read(part)
+class _PartWriter:
+    """Writes parts with the properties asked for; a leaf that stands in several lists is worked out once."""
+
+    def __init__(self, body_properties: Sequence[str]) -> None:
+        self.with_subparts = "subParts" in body_properties
+        self.readers = [(spelled, _part_reader(spelled)) for spelled in body_properties if spelled != "subParts"]
+        self.written: dict[str | None, dict[str, JSON]] = {}
+
+    def json(self, part: Part, *, with_subparts: bool = False) -> dict[str, JSON]:
+        written = self.written.get(part.part_id)
+        if written is None:
+            written = {spelled: read(part) for spelled, read in self.readers}
+            if not part.is_multipart:
+                self.written[part.part_id] = written
+        if part.is_multipart and (with_subparts or self.with_subparts):
+            return {**written, "subParts": [self.json(child, with_subparts=True) for child in part.subparts]}
+        return dict(written)
+
+
+def _part_reader(spelled: str) -> Callable[[Part], JSON]:
+    if spelled.startswith("header:"):
+        wanted = parse_header_property(spelled)
+        return lambda part: part.header(wanted.name, wanted.form, all_instances=wanted.all_instances)
+    if spelled not in _PART_PROPERTIES:
+        raise UnknownProperty(spelled)
+    return _PART_PROPERTIES[spelled]
 
 
 def email_json(
@@ -144,6 +153,7 @@ def email_json(
     `BadHeaderProperty`. RFC 8621 §4.2.
     """
     lists = body_lists(message)
+    writer = _PartWriter(body_properties)
     answer: dict[str, JSON] = {}
     for spelled in properties:
         if spelled in SERVER_PROPERTIES:
@@ -157,9 +167,9 @@ def email_json(
                 part.part_id: body_value_json(part, max_body_value_octets) for part in fetched if part.part_id
             }
         elif spelled in _BODY_LIST_PROPERTIES:
-            answer[spelled] = [part_json(part, body_properties) for part in _list(lists, spelled)]
+            answer[spelled] = [writer.json(part) for part in _list(lists, spelled)]
         elif spelled == "bodyStructure":
-            answer[spelled] = part_json(message.root, body_properties, with_subparts=True)
+            answer[spelled] = writer.json(message.root, with_subparts=True)
         else:
             answer[spelled] = _message_property(message, spelled)
     return answer

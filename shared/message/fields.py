@@ -77,7 +77,7 @@ def read_header_block(
     position = _after_odd_first_lines(octets, start, end, budget)
     while position < end:
         found = _FIELD.match(octets, position, end)
-        if found is None or (delimiters and _is_delimiter(octets, position, delimiters)):
+        if found is None or (found[1].startswith(b"--") and _is_delimiter(octets, position, delimiters)):
             position = _body_start(octets, position, end, delimiters, budget)
             break
         name, value = found.groups()

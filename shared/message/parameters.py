@@ -14,7 +14,7 @@ from shared.message.words import decode_words, nfc
 _FOLDING: Final = re.compile(r"[\r\n]++")
 _SECTION: Final = re.compile(r"(?P<name>[^*]++)(?:\*(?P<number>0|[1-9][0-9]{0,2}))?(?P<extended>\*)?")
 
-# What nearly every sender writes needs no scanner: no comment, no backslash, no RFC 2231, each value one word or quoted.
+# What nearly every sender writes needs no scanner: no comment, backslash or RFC 2231, each value a word or quoted.
 _ONE_PARAMETER: Final = r"""([^ \t\r\n"(;=*\[]++)=(?:"([^"\\\r\n]*+)"|([^ \t\r\n"(;]++))"""
 _USUAL_PARAMETER: Final = re.compile(_ONE_PARAMETER)
 _USUAL: Final = re.compile(rf"""([^ \t\r\n"(;=\[]++)[ \t]*+((?:;[ \t]*+{_ONE_PARAMETER}[ \t]*+)*+);?""")

@@ -1,4 +1,4 @@
-"""What nearly every sender writes is read without the scanner; the scanner, made to look by a comment, says the same."""
+"""What nearly every sender writes needs no scanner; the scanner, made to look by a comment, says the same."""
 
 from typing import Final
 
