@@ -167,7 +167,11 @@ class _Walk:
         key = ElementKey(tag, attributes.get("id") or "", frozenset((attributes.get("class") or "").split()))
         parent = self.open[-1] if self.open else None
         declared = self._declared(key, attributes)
-        look = look_of(declared, parent.look if parent else Look(), is_hidden_attribute="hidden" in attributes)
+        look = look_of(
+            declared,
+            parent.look if parent else Look(),
+            is_hidden_attribute="hidden" in attributes or "popover" in attributes,
+        )
         is_pre = tag == "pre" or (parent is not None and parent.is_pre)
         if look.hidden_by is None:
             self._begin(tag, attributes)

@@ -59,9 +59,14 @@ _AS_SPAN_WORDS: Final = (
 )
 _AS_SPAN: Final = frozenset(_AS_SPAN_WORDS.split())
 _KEPT_ATTRIBUTES_WORDS: Final = (
-    "style class id href alt width height hidden bgcolor background color size text start dir open type"
+    "style class id href alt width height hidden bgcolor background color size text start dir open type popover"
 )
 _KEPT_ATTRIBUTES: Final = frozenset(_KEPT_ATTRIBUTES_WORDS.split())
+
+
+# What stands in these is for programs that do not know them, or for other elements to take from.
+_NEVER_SHOWN: Final = frozenset({"audio", "datalist", "video"})
+_NOT_SHOWN: Final = {"style": "display:none!important"}
 
 
 class Tag(NamedTuple):
@@ -126,7 +131,7 @@ def _pieces(html: str, style_sheets: list[str]) -> Iterator[Tag | str]:
             elif tag.name == "plaintext":
                 return
             elif name := _kept_name(tag.name):
-                yield Tag(name, is_end=False, attributes=tag.attributes)
+                yield Tag(name, is_end=False, attributes=_attributes(tag))
         elif following == "/" and (end_name := _TAG_NAME.match(html, opening + 2)):
             tag, position = _tag_at(html, end_name.start(), is_end=True)
             if name := _kept_name(tag.name):
@@ -139,12 +144,20 @@ def _pieces(html: str, style_sheets: list[str]) -> Iterator[Tag | str]:
     yield html[position:]
 
 
+def _attributes(tag: Tag) -> dict[str, str]:
+    if tag.name in _NEVER_SHOWN:
+        return _NOT_SHOWN
+    if tag.name == "dialog" and "open" not in tag.attributes:
+        return {**tag.attributes, "hidden": ""}
+    return tag.attributes
+
+
 def _kept_name(name: str) -> str:
     if name in _KEPT:
         return name
     if name in _AS_DIV:
         return "div"
-    return "span" if name in _AS_SPAN else ""
+    return "span" if name in _AS_SPAN or name in _NEVER_SHOWN else ""
 
 
 def _tag_at(html: str, start: int, *, is_end: bool) -> tuple[Tag, int]:
