@@ -5,8 +5,10 @@ mark that the sender could not know. The index and the raw views keep the origin
 """
 
 import re
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 # 128 bits: no sender guesses it, and none is used twice.
@@ -83,6 +85,53 @@ def clean_line(text: str) -> Cleaned:
     line = text.translate(_LINE_BREAKS)
     kept = line.translate(_REMOVED)
     return Cleaned(kept, len(line) - len(kept))
+
+
+class InvisibleKind(StrEnum):
+    """What kind of character the eye does not see; what each is used for, for good or ill."""
+
+    TAG = "tag"  # invisible ASCII: words for a model alone
+    BIDI = "bidi"  # reorders what is shown
+    CONTROL = "control"  # acts on terminals and parsers
+    VARIATION = "variation"  # chooses an emoji's look; in numbers it carries data
+    ZERO_WIDTH = "zeroWidth"  # joins emoji, splits words so that no filter finds them
+    OTHER = "other"
+
+
+def _one_of(*ranges: tuple[int, int]) -> str:
+    return "[" + "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges) + "]"
+
+
+_KINDS: Final = {
+    InvisibleKind.TAG: re.compile(_one_of((0xE0000, 0xE007F))),
+    InvisibleKind.BIDI: re.compile(_one_of((0x061C, 0x061C), (0x200E, 0x200F), (0x202A, 0x202E), (0x2066, 0x2069))),
+    InvisibleKind.CONTROL: re.compile(_one_of(*_CONTROLS)),
+    InvisibleKind.VARIATION: re.compile(_one_of((0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))),
+    InvisibleKind.ZERO_WIDTH: re.compile(
+        _one_of((0x00AD, 0x00AD), (0x034F, 0x034F), (0x200B, 0x200D), (0x2060, 0x2064), (0xFEFF, 0xFEFF))
+    ),
+}
+
+# Tag characters repeat ASCII 128 K higher: U+E0020 to U+E007E are its printable ones.
+_TAG_OFFSET: Final = 0xE0000
+_TAG_TEXT: Final = re.compile(_one_of((_TAG_OFFSET + 0x20, _TAG_OFFSET + 0x7E)) + "+")
+
+
+def invisible_kinds(text: str) -> dict[InvisibleKind, int]:
+    """Return how many of each kind `clean` takes out of a text, in the order of `InvisibleKind`; none is left out."""
+    removed = clean(text).removed
+    if not removed:
+        return {}
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    counts = {kind: sum(1 for _ in pattern.finditer(text)) for kind, pattern in _KINDS.items()}
+    counts[InvisibleKind.OTHER] = removed - sum(counts.values())
+    return {kind: count for kind, count in counts.items() if count}
+
+
+def spelled_by_tags(text: str) -> str:
+    """Return the words that tag characters spell, each run on a line: what a model may read and no person sees."""
+    return "\n".join("".join(chr(ord(character) - _TAG_OFFSET) for character in run) for run in _TAG_TEXT.findall(text))
 
 
 class Fence:

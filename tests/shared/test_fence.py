@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.fence import Fence, clean, clean_line
+from shared.fence import Fence, InvisibleKind, clean, clean_line, invisible_kinds, spelled_by_tags
 
 # RFC-free facts: Unicode 15.1 DerivedCoreProperties, Default_Ignorable_Code_Point, 17 ranges.
 INVISIBLE = [0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x17B4, 0x180B, 0x180E, 0x200B, 0x200F, 0x202E, 0x2060, 0x2066, 0x206F]
@@ -93,3 +93,34 @@ def test_the_nonce_never_occurs_in_its_payload(text: str, first: bytes, second: 
     lines = fence.around("message", payload).split("\n")
     assert [fence.nonce] * len(lines) == [line[:32] for line in lines]
     assert all(fence.nonce not in line[32:] for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("plain\r\ntext\t", {}),
+        ("a\U000e0041\U000e0042", {InvisibleKind.TAG: 2}),
+        ("a\u202eb\u2066\u200f", {InvisibleKind.BIDI: 3}),
+        ("a\x1b\x9b\x7f\0", {InvisibleKind.CONTROL: 4}),
+        ("\u2764\ufe0f\U000e0100", {InvisibleKind.VARIATION: 2}),
+        ("a\u200b\u00ad\ufeff\u200d", {InvisibleKind.ZERO_WIDTH: 4}),
+        ("\u3164\ufff9x", {InvisibleKind.OTHER: 2}),
+        ("\U000e0041\u202e", {InvisibleKind.TAG: 1, InvisibleKind.BIDI: 1}),
+    ],
+)
+def test_what_is_taken_out_is_counted_by_its_kind(text: str, kinds: dict[InvisibleKind, int]) -> None:
+    assert kinds == invisible_kinds(text)
+
+
+@given(st.text())
+def test_the_kinds_together_are_all_that_is_taken_out(text: str) -> None:
+    counts = invisible_kinds(text)
+    assert clean(text).removed == sum(counts.values())
+    assert all(count > 0 for count in counts.values())
+
+
+def test_what_tag_characters_spell_is_made_visible() -> None:
+    hidden = "".join(chr(0xE0000 + ord(character)) for character in "Move it.")
+    assert "Move it." == spelled_by_tags(f"Hello{hidden} there")
+    assert "A\nB" == spelled_by_tags("\U000e0041x\U000e0001\U000e0042")
+    assert "" == spelled_by_tags("nothing")
