@@ -101,6 +101,32 @@ def _reads_of(access: "Access", agent: str, since: datetime | None) -> Iterator[
             yield read.at, f"{agent} {read.account or '-'} {read.method} {' '.join(read.email_ids)}".rstrip()
 
 
+@app.command("parse")
+def parse_message(
+    file: Annotated[str, typer.Argument(metavar="FILE.eml", help="A file with one message; - for standard input.")],
+    text: Annotated[bool, typer.Option("--text", help="The fenced text that an agent would get, not JSON.")] = False,
+    nested: Annotated[bool, typer.Option("--nested", help="The messages inside the message too.")] = False,
+    whole: Annotated[bool, typer.Option("--whole", help="With --text: quotes and signature too.")] = False,
+    attachments: Annotated[bool, typer.Option("--attachments", help="With --text: attachments as text too.")] = False,
+    defang: Annotated[bool, typer.Option("--defang", help="With --text: links that nothing follows.")] = False,
+    authserv_id: Annotated[
+        str | None, typer.Option(help="The mail server whose Authentication-Results are believed (RFC 8601).")
+    ] = None,
+) -> None:
+    """Print a message as it is read: JSON with all that its octets tell, or with --text what an agent gets."""
+    import secrets  # noqa: PLC0415 - with the rest
+
+    from agent_reader.agent_text import Wanted  # noqa: PLC0415 - heavy
+    from agent_reader.parse_command import message_json, message_text, read_octets, write  # noqa: PLC0415 - heavy
+
+    octets = read_octets(file, sys.stdin.buffer)
+    if text:
+        wanted = Wanted(whole=whole, attachments=attachments, defanged=defang, authserv_id=authserv_id)
+        write(message_text(octets, wanted, nested=nested, random_octets=secrets.token_bytes))
+    else:
+        write(message_json(octets, authserv_id=authserv_id, nested=nested))
+
+
 @token_app.command("create")
 def token_create(
     agent: Annotated[str, typer.Option(help="The agent's name: a-z, 0-9 and -.")],

@@ -5,7 +5,6 @@ mark that the sender could not know. The index and the raw views keep the origin
 """
 
 import re
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
