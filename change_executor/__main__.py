@@ -114,7 +114,7 @@ def link_user(name: str, config: Config = DEFAULT_CONFIG) -> None:
 
         secret = new_link(journal, name, secrets.token_bytes)
         _tell(f"For {name}, once, within {LINK_MINUTES} minutes:")
-        print(f"{_page(settings)}/link#{secret}")
+        print(f"{settings.review.url}/link#{secret}")
 
 
 @app.command()
@@ -185,14 +185,6 @@ def _settings(config: Path) -> "ExecutorSettings":
     from shared.settings import load_settings  # noqa: PLC0415 - with the command
 
     return load_settings(config, ExecutorSettings)
-
-
-def _page(settings: "ExecutorSettings") -> str:
-    listen = settings.review.listen
-    if listen.startswith("unix:"):
-        return "https://(the name that your proxy gives the page)"
-    # A name, not an address: a passkey cannot belong to an IP address.
-    return f"http://localhost:{listen.rpartition(':')[2]}"
 
 
 def _tell(words: str) -> None:

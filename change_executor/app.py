@@ -113,6 +113,7 @@ class _Serving:
             clock=_utc_now,
             random_octets=secrets.token_bytes,
             separated=_is_separated(self._settings),
+            secure=self._settings.review.url.startswith("https:"),
         )
         intake_app = make_intake(self._journal, self._settings, secrets.token_bytes)
         with _bound(self._settings) as (intake_sockets, review_sockets):

@@ -24,10 +24,25 @@ class Intake(Section):
 
 
 class Review(Section):
-    """`[review]`: where people decide. `allow_uids` may be left out only where `/proc` cannot tell peers apart."""
+    """`[review]`: where people decide, and the uids of those who may connect.
+
+    `public_url` is the page's address where a proxy stands in front; behind a Unix socket there is no other.
+    """
 
     listen: Address = "127.0.0.1:8622"
     allow_uids: frozenset[Uid]
+    public_url: Annotated[str, StringConstraints(pattern=r"^https?://[a-z0-9.:-]+$", max_length=255)] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.listen.startswith("unix:") and self.public_url is None:
+            raise ValueError("behind a Unix socket `public_url` says which address people open")
+        return self
+
+    @property
+    def url(self) -> str:
+        """The address of the page: a name, since a passkey cannot belong to an IP address."""
+        return self.public_url or f"http://localhost:{self.listen.rpartition(':')[2]}"
 
 
 class Reader(Section):

@@ -75,6 +75,7 @@ proposals = Table(
     Index("proposals_by_state", "state", "created_at"),
     Index("proposals_by_agent", "agent", "created_at"),
     Index("proposals_by_email", "queue", "email_id", "created_at"),
+    Index("proposals_by_end", "ended_at"),
     Index(
         "one_open_proposal_for_each_email",
         "queue",

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from change_executor.config import ExecutorSettings
+from change_executor.config import ExecutorSettings, Review
 from change_executor.errors import JournalUnavailable, NoSuchProposal
 from change_executor.journal.journal import Clock, Journal
 from change_executor.review import desk, doors, live
@@ -90,8 +90,8 @@ def make_app(
     """Return the review page as an ASGI application.
 
     `random_octets` is `secrets.token_bytes`; `separated` is False where the agent may run as the reviewer's own user,
-    and the page says so; `hosts` are the Host values that it answers to (by default the loopback names with the port
-    of `review.listen`); `secure` where browsers reach it over TLS;
+    and the page says so; `hosts` are the Host values that it answers to, by default those of `allowed_hosts`;
+    `secure` where browsers reach it over TLS;
     `passwords` where argon2's defaults do not fit the machine. `app.state.hub.close()` ends the open streams, so
     that a server need not wait for them.
     """
@@ -120,18 +120,18 @@ def make_app(
     )
     for method, path, access, handler in ROUTES:
         app.add_api_route(path, _DOORMEN[access](room, handler), methods=[method], response_model=None)
-    app.add_middleware(Gate, hosts=loopback_hosts(settings) if hosts is None else hosts, secure=secure)
+    app.add_middleware(Gate, hosts=allowed_hosts(settings.review) if hosts is None else hosts, secure=secure)
     app.state.hub = hub
     return app
 
 
-def loopback_hosts(settings: ExecutorSettings) -> frozenset[str]:
-    """Return the Host values of the loopback names with the port of `review.listen`; none for a Unix socket."""
-    listen = settings.review.listen
-    if listen.startswith("unix:"):
-        return frozenset()
-    port = listen.rpartition(":")[2]
-    return frozenset(f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]"))
+def allowed_hosts(review: Review) -> frozenset[str]:
+    """Return the Host values that the page answers to: the loopback names with its port, and the public address."""
+    public = set() if review.public_url is None else {review.public_url.partition("://")[2]}
+    if review.listen.startswith("unix:"):
+        return frozenset(public)
+    port = review.listen.rpartition(":")[2]
+    return frozenset(public | {f"{name}:{port}" for name in ("localhost", "127.0.0.1", "[::1]")})
 
 
 def _error_pages() -> dict[int | type[Exception], Callable[[Request, Any], Any]]:

@@ -11,12 +11,14 @@ import pytest
 from fastapi.routing import APIRoute
 from sqlalchemy import select
 
+from change_executor.config import Review
 from change_executor.journal import schema
 from change_executor.journal.journal import read_proposal
 from change_executor.lifecycle import Event
-from change_executor.review.app import ROUTES, Access
+from change_executor.review.app import ROUTES, Access, allowed_hosts
 from change_executor.review.sessions import IDLE_LIMIT
 from shared.proposal import State
+from shared.settings import ConfigurationError, settings_from
 from shared.tokens import TokenKind, new_token
 from tests.servers.desk import PERSON, ReviewPage, fields_of, press, reading
 
@@ -276,3 +278,17 @@ def test_a_form_of_the_right_origin_without_fetch_metadata_is_accepted(review_pa
     page = client.get("/").text
     del client.headers["Sec-Fetch-Site"]
     assert 303 == press(client, page, "/stop").status_code
+
+
+def test_behind_a_proxy_its_public_name_is_the_only_host() -> None:
+    def review(**keys: str) -> Review:
+        return settings_from({"allow_uids": [0]} | keys, Review, "executor.toml")
+
+    with pytest.raises(ConfigurationError, match="public_url"):
+        review(listen="unix:/run/review.sock")
+    behind = review(listen="unix:/run/review.sock", public_url="https://review.shop.example")
+    assert frozenset({"review.shop.example"}) == allowed_hosts(behind)
+    assert "https://review.shop.example" == behind.url
+    alone = review(listen="localhost:8622")
+    assert "http://localhost:8622" == alone.url
+    assert frozenset({"localhost:8622", "127.0.0.1:8622", "[::1]:8622"}) == allowed_hosts(alone)

@@ -100,6 +100,7 @@ def _proposals() -> None:
     )
     op.create_index("proposals_by_agent", "proposals", ["agent", "created_at"], unique=False)
     op.create_index("proposals_by_email", "proposals", ["queue", "email_id", "created_at"], unique=False)
+    op.create_index("proposals_by_end", "proposals", ["ended_at"], unique=False)
     op.create_index("proposals_by_state", "proposals", ["state", "created_at"], unique=False)
 
 
