@@ -9,6 +9,9 @@ from shared.message.model import Message, Part
 
 _META_CHARSET: Final = re.compile(rb"charset\s{0,9}=\s{0,9}[\"']?([A-Za-z0-9_:.-]{1,64})", re.IGNORECASE)
 
+# Preview, text and body values all ask for a text; a larger one is decoded each time.
+_KEPT_CHARACTERS: Final = 256 * 1024
+
 # Where HTML says its charset, it says it in the first kilobyte (WHATWG HTML §13.2.3.2).
 _META_WITHIN: Final = 1024
 
@@ -121,13 +124,21 @@ def body_value(part: Part, max_octets: int = 0) -> BodyValue:
 
     Never cut inside a character, nor inside a tag of HTML. RFC 8621 §4.1.4, §4.2.
     """
-    decoded = _decoded_text(part)
+    decoded = part.once.text
+    if decoded is None:
+        decoded = _plain_lines(_decoded_text(part))
+        if len(decoded.text) <= _KEPT_CHARACTERS:
+            part.once.text = decoded
     value = decoded.text
-    if "\r" in value:
-        value = value.replace("\r\n", "\n").replace("\r", "\n")
-    value = value.replace("\0", "")
     cut = _cut(value, max_octets, is_html=part.type == "text/html") if max_octets > 0 else value
     return BodyValue(cut, decoded.is_encoding_problem or not part.has_known_encoding, len(cut) != len(value))
+
+
+def _plain_lines(decoded: Decoded) -> Decoded:
+    text = decoded.text
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return Decoded(text.replace("\0", ""), decoded.is_encoding_problem)
 
 
 def _decoded_text(part: Part) -> Decoded:

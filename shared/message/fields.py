@@ -82,10 +82,14 @@ def read_header_block(
             break
         name, value = found.groups()
         field_end = found.end()
-        if not _fits(budget, field_end - position, at=position):
+        size = field_end - position
+        if budget.fields <= 0 or size > budget.octets:
+            _report_excess(budget, at=position)
             position = _after_blank_line(octets, position, end)
             break
-        if value[-1:] == b"\r":
+        budget.fields -= 1
+        budget.octets -= size
+        if value.endswith(b"\r"):
             value = value[:-1]
         fields.append(HeaderField(name.decode("ascii"), value, position, field_end))
         position = field_end
@@ -126,16 +130,11 @@ def _body_start(octets: bytes, position: int, end: int, delimiters: Collection[b
     return position
 
 
-def _fits(budget: Budget, octets: int, *, at: int) -> bool:
+def _report_excess(budget: Budget, *, at: int) -> None:
     if budget.fields <= 0:
         budget.report(DefectCode.TOO_MANY_HEADER_FIELDS, f"more than {MAX_HEADER_FIELDS}; at octet {at}")
-        return False
-    if octets > budget.octets:
+    else:
         budget.report(DefectCode.HEADER_TOO_LARGE, f"more than {MAX_HEADER_OCTETS} octets; at octet {at}")
-        return False
-    budget.fields -= 1
-    budget.octets -= octets
-    return True
 
 
 def _after_blank_line(octets: bytes, position: int, end: int) -> int:

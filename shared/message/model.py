@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from shared.identity import blob_id
+from shared.message.charset import Decoded
 from shared.message.defects import Defect
 from shared.message.fields import JSON, FieldsByName, HeaderField, by_name
 from shared.message.headers import HeaderForm, read_header
@@ -18,6 +19,7 @@ class Once:
 
     by_name: FieldsByName | None = None
     content: bytes | None = None
+    text: Decoded | None = None
     is_known: bool = True
     blob_id: str = ""
 

@@ -194,5 +194,5 @@ class _Reading:
         for code, octet in ((DefectCode.BARE_LF, b"\n"), (DefectCode.BARE_CR, b"\r")):
             if lone := octets.count(octet) - pairs:
                 self.budget.report(code, f"{lone} of them")
-        if zeros := octets.count(0):
-            self.budget.report(DefectCode.NUL, f"{zeros} of them")
+        if 0 in octets:
+            self.budget.report(DefectCode.NUL, f"{octets.count(0)} of them")

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.message.defects import DefectCode
 from shared.message.fields import Budget, FieldsByName, HeaderField, by_name
@@ -29,8 +28,7 @@ _WANTED: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class EntityHeader:
+class EntityHeader(NamedTuple):
     """The fields of an entity, and what they say about its body."""
 
     fields: tuple[HeaderField, ...]

@@ -1,7 +1,7 @@
 """The one text of a message that agent, index and reviewer see, and its preview."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from shared.fence import clean
@@ -15,6 +15,9 @@ from shared.message.reading import BodyChoice, HiddenText, Link, ReadableText, T
 # says many times as much.
 _STUB_MAX_WORDS: Final = 60
 _MUCH_MORE: Final = 3
+
+# Holds more words than a stub has, in nearly every language.
+_PREFIX_CHARACTERS: Final = 600
 
 # A plain alternative stands for its HTML if it has most of its words. Half leaves room for menus and legal lines.
 _STUB_MISSING_SHARE: Final = 0.5
@@ -30,10 +33,10 @@ _LINK: Final = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]{1,31}:[^\s<>]*+>|\bhttps?://
 _SAYS_NOTHING: Final = re.compile(r"\[image: [^\[\]\n]*+\]|[-=_*~#+]{4,}+")
 
 # First lines that say nothing about the message, as senders of newsletters write them.
-_VIEW_IN_BROWSER: Final = re.compile(
-    r"browser|webversion|web version|online version|onlineversion|online-version|im browser|version en ligne|"
-    r"navigateur|navegador|webbrowser|w przegl[ąa]darce|в браузере|ブラウザ|浏览器|瀏覽器",
-    re.IGNORECASE,
+_VIEW_IN_BROWSER: Final = (
+    *("browser", "webversion", "web version", "online version", "onlineversion", "online-version"),
+    *("version en ligne", "navigateur", "navegador", "w przeglądarce", "w przegladarce", "в браузере"),
+    *("ブラウザ", "浏览器", "瀏覽器"),
 )
 
 # A line of that kind is short; a long one that mentions a browser is text.
@@ -75,10 +78,12 @@ _REASONS: Final = {
 
 
 def _richer(plain: ReadableText, lists: BodyLists) -> ReadableText:
-    words = _words(plain.text)
-    html_parts = [part for part in lists.html_body if part.type == "text/html"]
-    if len(words) > _STUB_MAX_WORDS and not _may_say_much_more(html_parts, words):
-        return plain
+    html_size = _characters_outside_tags(part for part in lists.html_body if part.type == "text/html")
+    # Half as much plain text settles it for most mail; only else all of it is looked at.
+    for text in (plain.text[: max(_PREFIX_CHARACTERS, html_size // 2)], plain.text):
+        words = _words(text)
+        if len(words) > _STUB_MAX_WORDS and html_size <= _MUCH_MORE * sum(map(len, words)):
+            return plain
     choice = _stub_kind(plain.text, words)
     html = _text_of(lists.html_body, choice)
     html_words = _words(html.text)
@@ -101,15 +106,15 @@ def _without_links(text: str) -> str:
 def _stub_kind(text: str, words: list[str]) -> BodyChoice:
     if not words:
         return BodyChoice.PLAIN_IS_LINKS if _LINK.search(text) else BodyChoice.PLAIN_IS_EMPTY
-    if len(words) <= _STUB_MAX_WORDS and _VIEW_IN_BROWSER.search(text):
+    if len(words) <= _STUB_MAX_WORDS and _offers_browser(text):
         return BodyChoice.PLAIN_OFFERS_BROWSER
     return BodyChoice.PLAIN_IS_SHORT
 
 
-def _may_say_much_more(html_parts: list[Part], words: list[str]) -> bool:
-    """By the characters outside tags, which are no fewer than those of its words: most mail ends here."""
+def _characters_outside_tags(html_parts: Iterable[Part]) -> int:
+    """No fewer than those of the words that the HTML shows."""
     html = "".join(body_value(part).value for part in html_parts)
-    return len(html) - sum(map(len, _TAG.findall(html))) > _MUCH_MORE * sum(map(len, words))
+    return len(html) - sum(map(len, _TAG.findall(html)))
 
 
 def _text_of(parts: tuple[Part, ...], choice: BodyChoice) -> ReadableText:
@@ -160,7 +165,7 @@ def preview_of(reading: ReadableText) -> str:
     browser_offer = ""
     for cleaned in _cleaned_lines(source):
         line = _SAYS_NOTHING.sub(" ", cleaned).strip()
-        if not shown and len(line) <= _VIEW_LINE_MAX_CHARACTERS and _VIEW_IN_BROWSER.search(line):
+        if not shown and len(line) <= _VIEW_LINE_MAX_CHARACTERS and _offers_browser(line):
             browser_offer = line  # shown if nothing else is there
         elif line:
             shown.append(" ".join(line.split()))
@@ -169,6 +174,11 @@ def preview_of(reading: ReadableText) -> str:
                 break
     telling = " ".join(shown) or browser_offer or " ".join(_cleaned_lines(source))
     return " ".join(telling.split())[:MAX_PREVIEW_CHARACTERS].rstrip()
+
+
+def _offers_browser(text: str) -> bool:
+    lowered = text.lower()
+    return any(words in lowered for words in _VIEW_IN_BROWSER)
 
 
 def _cleaned_lines(text: str) -> Iterator[str]:
