@@ -68,12 +68,14 @@ class Queue(Section):
     """`[[queues]]`: one incoming mailbox and the destinations that its messages may be moved to.
 
     `credential` names the move login, `account` the reader's account, `undo` whether a person may move back.
+    `authserv_id` is the name that the mail server signs its Authentication-Results with; without it none is believed.
     """
 
     id: Annotated[str, StringConstraints(pattern=QUEUE_PATTERN)]
     credential: str
     account: str
     incoming: MailboxName
+    authserv_id: Annotated[str, StringConstraints(pattern=r"^[!-~]+$", max_length=255)] | None = None
     undo: bool = True
     to: Annotated[
         dict[Annotated[str, StringConstraints(pattern=ROLE_PATTERN)], Destination], Field(min_length=1, max_length=20)

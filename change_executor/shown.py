@@ -59,6 +59,7 @@ def _as_shown(reading: Reading) -> dict[str, Any]:
         "from": list(reading.sender),
         "to": list(reading.recipients),
         "date": reading.date,
+        "authentication": None if reading.authentication is None else reading.authentication.model_dump(mode="json"),
         "text": reading.text,
         "textSource": reading.text_source.value,
         "textCut": reading.text_cut,

@@ -1,7 +1,8 @@
 """The child: octets of one message in, one JSON reading out, and nothing else in reach.
 
 Run as `python -I -m change_executor.evidence.child`, with an empty environment and no descriptor but the three. Its
-input is one line of JSON (`{"cut": bool, "names": [...]}`) and then the octets. Here alone are MIME and HTML parsed.
+input is one line of JSON (`{"cut": bool, "names": [...], "authservId": string or null}`) and then the octets. Here
+alone are MIME and HTML parsed.
 """
 
 import encodings
@@ -29,7 +30,12 @@ def main() -> None:
     request: dict[str, Any] = json.loads(head)
     # A reading lives for one second, and a collector that runs through a hostile tree costs more than the tree.
     gc.disable()
-    reading = read_message(octets, cut=bool(request["cut"]), names=[str(name) for name in request["names"]])
+    reading = read_message(
+        octets,
+        cut=bool(request["cut"]),
+        names=[str(name) for name in request["names"]],
+        authserv_id=request["authservId"],
+    )
     sys.stdout.buffer.write(reading.canonical())
     sys.stdout.buffer.flush()
 

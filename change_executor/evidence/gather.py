@@ -53,7 +53,9 @@ OpenLook = Callable[[ImapLogin], AbstractContextManager[LookSession]]
 class ReadOctets(Protocol):
     """Makes the reading of a message; `change_executor.evidence.run_child.read_in_child` is the one that there is."""
 
-    def __call__(self, octets: bytes, *, cut: bool, names: Sequence[str]) -> Reading: ...  # noqa: D102 - see run_child
+    def __call__(  # noqa: D102 - see run_child
+        self, octets: bytes, *, cut: bool, names: Sequence[str], authserv_id: str | None
+    ) -> Reading: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,12 @@ class Gather:
     def _keep(self, proposal: Proposal, queue: Queue, pinned: _Pinned, located: Located) -> None:
         message = pinned.message
         names = [*queue.to, *(destination.mailbox for destination in queue.to.values())]
-        reading = self._read_octets(message.spool, cut=message.size > len(message.spool), names=names)
+        reading = self._read_octets(
+            message.spool,
+            cut=message.size > len(message.spool),
+            names=names,
+            authserv_id=queue.authserv_id,
+        )
         hints = json.dumps(self._hints(proposal, queue, located), ensure_ascii=False)
         seen = Evidence(
             proposal=proposal.id,

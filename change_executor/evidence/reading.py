@@ -12,7 +12,7 @@ import rfc8785
 from pydantic import BaseModel, ConfigDict, Field
 
 # Changes whenever the same octets would be shown otherwise: an approval covers what was shown.
-READING_VERSION: Final = "1"
+READING_VERSION: Final = "2"
 
 # A page that a person reads; the rest of a longer message is said to be there.
 MAX_TEXT_CHARACTERS: Final = 200_000
@@ -49,6 +49,22 @@ class Attachment(_Paper):
     size: Annotated[int, Field(ge=0)]
 
 
+class Verdict(StrEnum):
+    """What the owner's mail server says of the sender; `UNKNOWN`: nothing, or nothing that can be read."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class Authentication(_Paper):
+    """A verdict with its source: the authserv-id that is believed, and the results it rests on (RFC 8601)."""
+
+    verdict: Verdict
+    source: Line
+    results: Line = ""
+
+
 class Warning(_Paper):  # noqa: A001 - the page's word for it
     """Something that a person should know before deciding; `code` chooses the page's own sentence."""
 
@@ -66,6 +82,7 @@ class Reading(_Paper):
     sender: Annotated[list[Line], Field(max_length=MAX_LISTED)] = []
     recipients: Annotated[list[Line], Field(max_length=MAX_LISTED)] = []
     date: Line = ""
+    authentication: Authentication | None = None
     text: Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)] = ""
     text_source: TextSource = TextSource.NONE
     text_cut: bool = False

@@ -12,30 +12,60 @@ from change_executor.evidence.reading import (
     MAX_LISTED,
     MAX_TEXT_CHARACTERS,
     Attachment,
+    Authentication,
     Readable,
     Reading,
     TextSource,
+    Verdict,
 )
 from change_executor.evidence.reading import Warning as Caution
-from shared.fence import clean, clean_line
+from shared.fence import clean, clean_line, spelled_by_tags
 from shared.message import (
     BodyLists,
+    Fact,
     HeaderForm,
+    LinkConcern,
+    LinkFinding,
     Message,
     ReadableText,
+    authentication,
     body_lists,
     body_value,
+    flags,
+    link_findings,
     parse,
     readable_text,
 )
 
-# A person should know that a message was written by a machine, or to a list (RFC 3834 §5, RFC 2369).
-_BULK: Final = frozenset({"bulk", "list", "junk", "auto_reply"})
+# The page's code for each fact and concern that the shared reading knows.
+FACT_CODES: Final = {
+    Fact.AUTOMATIC_MAIL: "automatic_mail",
+    Fact.LIST_MAIL: "list_mail",
+    Fact.DELIVERY_REPORT: "delivery_report",
+    Fact.DISPOSITION_REPORT: "disposition_report",
+    Fact.CALENDAR_INVITATION: "calendar_invitation",
+    Fact.CALENDAR_REPLY: "calendar_reply",
+    Fact.CALENDAR_CANCELLATION: "calendar_cancellation",
+    Fact.CALENDAR_ENTRY: "calendar_entry",
+    Fact.ENCRYPTED: "encrypted",
+    Fact.SIGNED_NOT_VERIFIED: "signed_not_verified",
+    Fact.REPLY_TO_DIFFERS: "reply_to_differs",
+    Fact.SENDER_DIFFERS: "sender_differs",
+    Fact.SEVERAL_SENDERS: "several_senders",
+    Fact.NAME_SHOWS_ANOTHER_ADDRESS: "name_shows_another_address",
+    Fact.REPEATED_FIELD: "duplicate_header",
+}
+CONCERN_CODES: Final = {
+    LinkConcern.NAMES_ANOTHER_HOST: "link_names_another_host",
+    LinkConcern.DISGUISED_HOST: "link_disguises_host",
+    LinkConcern.MIXED_SCRIPTS: "mixed_script_domain",
+    LinkConcern.LOOK_ALIKE: "look_alike_domain",
+    LinkConcern.NOT_DECODABLE: "undecodable_domain",
+    LinkConcern.ADDRESS_INSTEAD_OF_NAME: "link_without_name",
+}
 
-# RFC 5322 §3.6: what may stand once; a second one lets two programs show two different messages.
-_ONCE: Final = ("From", "Sender", "Reply-To", "To", "Subject", "Date")
-
-_ENCRYPTED: Final = frozenset({"multipart/encrypted", "application/pkcs7-mime", "application/x-pkcs7-mime"})
+# A person looks at the first few; a newsletter can have a hundred of one kind.
+_MAX_NAMED_HOSTS: Final = 5
 
 # Words by which a text speaks to a program rather than to a person, and of this tool. English only, and a hint only:
 # a text that avoids them all is no safer.
@@ -56,18 +86,20 @@ _MOVING: Final = re.compile(r"\b(?:move|moves|moved|moving|file|put|transfer|sen
 _SENTENCE: Final = re.compile(r"[.!?\n]+")
 
 
-def read_message(octets: bytes, *, cut: bool, names: Sequence[str]) -> Reading:
+def read_message(octets: bytes, *, cut: bool, names: Sequence[str], authserv_id: str | None = None) -> Reading:
     """Return the reading of a message.
 
     `cut` says that the message goes on after these octets; `names` are the queue's roles and mailboxes, which a text
-    that wants to be moved would say.
+    that wants to be moved would say; `authserv_id` is whose Authentication-Results are believed, None for nobody's.
     """
     message = parse(octets)
     lists = body_lists(message)
     readable = readable_text(message)
     page = _Page()
     text = page.text(readable.text)
-    hidden = page.text("\n".join(f"[{each.trick.value}] {each.text}" for each in readable.hidden))
+    smuggled = spelled_by_tags(f"{_text_of(message, 'Subject')}\n{readable.text}")
+    apart = [f"[{each.trick.value}] {each.text}" for each in readable.hidden]
+    hidden = page.text("\n".join([*apart, *([f"[invisible] {smuggled}"] if smuggled else [])]))
     subject = page.line(_text_of(message, "Subject"))
     sender = page.addresses(message, "From")
     recipients = [*page.addresses(message, "To"), *page.addresses(message, "Cc")][:MAX_LISTED]
@@ -77,11 +109,17 @@ def read_message(octets: bytes, *, cut: bool, names: Sequence[str]) -> Reading:
     ]
     date = page.line(_text_of(message, "Date"))
     said = f"{subject}\n{text}\n{hidden}"
+    verified = _verified(message, authserv_id, page)
     warnings = [
         *_about_text(lists, readable, cut=cut, said=said, names=names),
-        *_about_senders(message),
+        *_about_facts(message, page),
+        *_about_links(link_findings(message, readable)),
         *_about_form(message),
     ]
+    if smuggled:
+        warnings.append(Caution(code="invisible_words"))
+    if verified is not None and verified.verdict is Verdict.FAILED:
+        warnings.append(Caution(code="authentication_failed", detail=verified.results))
     if page.removed:
         warnings.append(Caution(code="invisible_characters", detail=str(page.removed)))
     return Reading(
@@ -90,6 +128,7 @@ def read_message(octets: bytes, *, cut: bool, names: Sequence[str]) -> Reading:
         sender=sender,
         recipients=recipients,
         date=date,
+        authentication=verified,
         text=text,
         text_source=TextSource(readable.source.value),
         text_cut=cut or len(readable.text) > MAX_TEXT_CHARACTERS,
@@ -141,35 +180,45 @@ def _about_text(
 
 
 def _about_form(message: Message) -> Iterable[Caution]:
-    if _is_automatic(message):
-        yield Caution(code="automatic_mail")
-    if any(part.type in _ENCRYPTED for part in message.root.walk()):
-        yield Caution(code="encrypted")
     if message.defects:
         codes = sorted({defect.code.value for defect in message.defects})
         yield Caution(code="malformed", detail=", ".join(codes)[:MAX_LINE_CHARACTERS])
 
 
-def _about_senders(message: Message) -> Iterable[Caution]:
-    sender = {address.lower() for _, address in _addresses(message, "From")}
-    if len(sender) > 1:
-        yield Caution(code="several_senders")
-    if {address.lower() for _, address in _addresses(message, "Reply-To")} - sender:
-        yield Caution(code="reply_to_differs")
-    if {address.lower() for _, address in _addresses(message, "Sender")} - sender:
-        yield Caution(code="sender_differs")
-    several = [name for name in _ONCE if len(_instances(message, name)) > 1]
-    if several:
-        yield Caution(code="duplicate_header", detail=", ".join(several))
+def _about_facts(message: Message, page: _Page) -> Iterable[Caution]:
+    places: dict[Fact, list[str]] = {}
+    for flag in flags(message):
+        places.setdefault(flag.fact, []).append(flag.where)
+    for fact, where in places.items():
+        detail = ""
+        if fact in {Fact.AUTOMATIC_MAIL, Fact.LIST_MAIL, Fact.REPEATED_FIELD}:
+            detail = ", ".join(where)
+        elif fact in {Fact.REPLY_TO_DIFFERS, Fact.SENDER_DIFFERS}:
+            detail = ", ".join(page.addresses(message, where[0]))[:MAX_LINE_CHARACTERS]
+        yield Caution(code=FACT_CODES[fact], detail=detail)
 
 
-def _is_automatic(message: Message) -> bool:
-    submitted = _text_of(message, "Auto-Submitted").strip().lower()
-    precedence = _text_of(message, "Precedence").strip().lower()
-    return (
-        (submitted != "" and not submitted.startswith("no"))
-        or precedence in _BULK
-        or bool(_instances(message, "List-Id") or _instances(message, "List-Unsubscribe"))
+def _about_links(findings: Sequence[LinkFinding]) -> Iterable[Caution]:
+    for concern, code in CONCERN_CODES.items():
+        hosts = [
+            finding.host + (f" (shows {finding.shown})" if finding.shown else "")
+            for finding in findings
+            if finding.concern is concern
+        ]
+        if hosts:
+            more = f" and {len(hosts) - _MAX_NAMED_HOSTS} more" if len(hosts) > _MAX_NAMED_HOSTS else ""
+            yield Caution(code=code, detail=", ".join(hosts[:_MAX_NAMED_HOSTS])[: MAX_LINE_CHARACTERS - 20] + more)
+
+
+def _verified(message: Message, authserv_id: str | None, page: _Page) -> Authentication | None:
+    if authserv_id is None:
+        return None
+    found = authentication(message, authserv_id)
+    results = ", ".join(f"{each.method}={each.result}" for each in found.results)
+    return Authentication(
+        verdict=Verdict(found.verdict.value),
+        source=page.line(found.source or authserv_id),
+        results=page.line(results),
     )
 
 
@@ -191,11 +240,6 @@ def asks_to_be_moved(text: str, names: Sequence[str]) -> bool:
 def _text_of(message: Message, name: str) -> str:
     value = message.header(name, HeaderForm.TEXT)
     return value if isinstance(value, str) else ""
-
-
-def _instances(message: Message, name: str) -> Sequence[object]:
-    values = message.header(name, HeaderForm.RAW, all_instances=True)
-    return values if isinstance(values, list) else []
 
 
 def _addresses(message: Message, name: str) -> list[tuple[str, str]]:

@@ -47,16 +47,17 @@ def read_in_child(
     *,
     cut: bool,
     names: Sequence[str],
+    authserv_id: str | None = None,
     command: Sequence[str] = CHILD,
     seconds: float = WALL_SECONDS,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Reading:
     """Return the child's reading of a message, or one that says why it cannot be shown. Never raises for a child.
 
-    `cut` says that the message goes on after these octets; `names` are the queue's roles and mailboxes. Raises
-    `Cancelled` soon after `cancelled()` is true.
+    `cut` says that the message goes on after these octets; `names` are the queue's roles and mailboxes; `authserv_id`
+    is whose Authentication-Results are believed. Raises `Cancelled` soon after `cancelled()` is true.
     """
-    request = json.dumps({"cut": cut, "names": list(names)}).encode() + b"\n"
+    request = json.dumps({"cut": cut, "names": list(names), "authservId": authserv_id}).encode() + b"\n"
     try:
         return _believed(_answer(command, request + octets, seconds, cancelled))
     except _Gone as gone:
@@ -160,5 +161,7 @@ def _texts(reading: Reading) -> Iterable[str]:
     yield from (*reading.sender, *reading.recipients)
     for attachment in reading.attachments:
         yield from (attachment.name, attachment.type)
+    if reading.authentication is not None:
+        yield from (reading.authentication.source, reading.authentication.results)
     for warning in reading.warnings:
         yield warning.detail

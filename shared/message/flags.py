@@ -107,12 +107,16 @@ _ADDRESS_IN_NAME: Final = re.compile(r"[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,8}[\w-]
 
 
 def flags(message: Message) -> tuple[Flag, ...]:
-    """Return the facts about a message, in the order of `Fact`, each with the first place that says so."""
-    found: dict[Fact, Flag] = {}
+    """Return the facts about a message, in the order of `Fact`, each with the first place that says so.
+
+    Of repeated fields each has a flag of its own.
+    """
+    found: dict[Fact | Flag, Flag] = {}
     for look in _LOOKS:
         for flag in look(message):
-            found.setdefault(flag.fact, flag)
-    return tuple(found[fact] for fact in Fact if fact in found)
+            found.setdefault(flag if flag.fact is Fact.REPEATED_FIELD else flag.fact, flag)
+    order = list(Fact)
+    return tuple(sorted(found.values(), key=lambda flag: order.index(flag.fact)))
 
 
 def _values(message: Message, name: str) -> list[str]:

@@ -56,7 +56,7 @@ def test_what_is_commented_out_shows_the_default_where_there_is_one() -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
     plain = load_settings(EXAMPLE, ExecutorSettings)
     # These have no default; the example shows how they look.
-    without_default = ("uid", "secret_command", "ca_file", "public_url")
+    without_default = ("uid", "secret_command", "ca_file", "authserv_id", "public_url")
     spelled_out = "\n".join(
         line[1:] if re.match(r"#[a-z_]+ = ", line) and not line[1:].startswith(without_default) else line
         for line in text.splitlines()

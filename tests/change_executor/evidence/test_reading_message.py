@@ -6,7 +6,14 @@ import base64
 
 import pytest
 
-from change_executor.evidence.reading import MAX_TEXT_CHARACTERS, Readable, Reading, TextSource
+from change_executor.evidence.reading import (
+    MAX_TEXT_CHARACTERS,
+    Authentication,
+    Readable,
+    Reading,
+    TextSource,
+    Verdict,
+)
 from change_executor.evidence.reading_message import asks_to_be_moved, read_message
 from change_executor.evidence.run_child import read_in_child
 
@@ -53,7 +60,10 @@ def test_invisible_and_reordering_characters_are_taken_out_and_counted() -> None
     body = "pay\u202e now\u200b \U000e0041\U000e0042".encode()
     reading = read(HEAD + b"Content-Type: text/plain; charset=utf-8\r\n\r\n" + body)
     assert reading.text == "pay now "
-    assert [("invisible_characters", "4")] == [(warning.code, warning.detail) for warning in reading.warnings]
+    assert [("invisible_words", ""), ("invisible_characters", "4")] == [
+        (warning.code, warning.detail) for warning in reading.warnings
+    ]
+    assert "[invisible] AB" == reading.hidden_text
 
 
 def test_the_confined_child_reads_alike_and_can_still_decode_every_charset() -> None:
@@ -91,13 +101,75 @@ def test_attachments_are_listed_and_not_opened() -> None:
         (b"Sender: eve@example.net\r\n", "sender_differs"),
         (b"From: Eve <eve@example.net>\r\n", "duplicate_header"),
         (b"Auto-Submitted: auto-replied\r\n", "automatic_mail"),
-        (b"List-Id: <news.example.org>\r\n", "automatic_mail"),
+        (b"List-Id: <news.example.org>\r\n", "list_mail"),
         (b"Precedence: bulk\r\n", "automatic_mail"),
+        (b"Return-Path: <>\r\n", "automatic_mail"),
+        (b"Content-Type: text/calendar; method=REQUEST\r\n", "calendar_invitation"),
+        (b"Content-Type: message/delivery-status\r\n", "delivery_report"),
+        (b"Content-Type: application/pkcs7-mime; smime-type=enveloped-data\r\n", "encrypted"),
+        (b"Content-Type: application/pkcs7-mime; smime-type=signed-data\r\n", "signed_not_verified"),
+        (b"Reply-To: ann@examp\xd0\xbbe.org\r\n", "mixed_script_domain"),
+        (b"Reply-To: x@sh0p.example.org\r\nCc: y@shop.example.org\r\n", "look_alike_domain"),
         (b"Content-Type: text/plain; charset=utf-8\r\nX-Bad: \0\r\n", "malformed"),
     ],
 )
 def test_what_a_person_should_know_is_said(extra: bytes, code: str) -> None:
     assert code in codes(read(HEAD + extra + b"\r\nhello\r\n"))
+
+
+@pytest.mark.parametrize(
+    ("html", "code", "detail"),
+    [
+        (
+            '<a href="https://evil.example/">https://bank.example</a>',
+            "link_names_another_host",
+            "evil.example (shows bank.example)",
+        ),
+        (
+            '<a href="https://bank.example@evil.example/">x</a>',
+            "link_disguises_host",
+            "evil.example (shows bank.example)",
+        ),
+        ('<a href="https://xn--80ak6aa92e.com/">x</a>', "look_alike_domain", "\u0430\u0440\u0440\u04cf\u0435.com"),
+        ('<a href="https://xn--a.example/">x</a>', "undecodable_domain", "xn--a.example"),
+        ('<a href="http://192.0.2.1/">x</a>', "link_without_name", "192.0.2.1"),
+        (
+            "".join(f'<a href="https://e{n}.example/">https://bank.example</a>' for n in range(7)),
+            "link_names_another_host",
+            ", ".join(f"e{n}.example (shows bank.example)" for n in range(5)) + " and 2 more",
+        ),
+    ],
+)
+def test_a_link_that_deceives_is_said_with_its_hosts(html: str, code: str, detail: str) -> None:
+    reading = read(HEAD + b"Content-Type: text/html\r\n\r\n" + html.encode())
+    assert detail in [warning.detail for warning in reading.warnings if warning.code == code]
+
+
+def test_where_answers_would_go_is_said() -> None:
+    reading = read(HEAD + b"Reply-To: Eve\xe2\x80\xae <eve@example.net>\r\n\r\nhi")
+    assert ("reply_to_differs", "Eve <eve@example.net>") in [(each.code, each.detail) for each in reading.warnings]
+
+
+RESULTS = b"Authentication-Results: mx.example.org; dmarc=fail header.from=example.org; spf=pass\r\n"
+
+
+def test_the_configured_mail_servers_verdict_is_shown_with_its_source_and_nobody_elses() -> None:
+    octets = RESULTS + HEAD + b"\r\nhi"
+    assert read(octets).authentication is None
+    ours = read_message(octets, cut=False, names=NAMES, authserv_id="mx.example.org")
+    assert Authentication(verdict=Verdict.FAILED, source="mx.example.org", results="dmarc=fail, spf=pass") == (
+        ours.authentication
+    )
+    assert [("authentication_failed", "dmarc=fail, spf=pass")] == [(each.code, each.detail) for each in ours.warnings]
+    other = read_message(octets, cut=False, names=NAMES, authserv_id="mx.example.net")
+    assert Authentication(verdict=Verdict.UNKNOWN, source="mx.example.net") == other.authentication
+    assert [] == codes(other)
+
+
+def test_the_child_is_told_whom_to_believe() -> None:
+    octets = RESULTS + HEAD + b"\r\nhi"
+    reading = read_in_child(octets, cut=False, names=NAMES, authserv_id="mx.example.org")
+    assert read_message(octets, cut=False, names=NAMES, authserv_id="mx.example.org") == reading
 
 
 def test_a_long_text_is_cut_and_says_so() -> None:

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from change_executor.evidence import reading_message
-from change_executor.evidence.reading import Reading
+from change_executor.evidence.reading import Reading, Verdict
 from change_executor.lifecycle import TRANSITIONS, Event
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.review import wording
 from change_executor.review.error_page import Refusal
 from change_executor.review.headers import CONTENT_SECURITY_POLICY
+from shared.message import Fact, LinkConcern
 from shared.proposal import State
 from tests.servers.desk import PASSWORD, PERSON, ReviewPage, fields_of, press, reading
 
@@ -304,13 +305,32 @@ def test_no_page_has_inline_code_or_anything_from_elsewhere(page: ReviewPage) ->
         )
 
 
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_what_the_mail_server_verified_is_shown_with_its_source(page: ReviewPage, verdict: Verdict) -> None:
+    said = {"verdict": verdict, "source": "mx.example.org", "results": "dmarc=none"}
+    proposal = page.rows.proposal(reading(authentication=said))
+    text = page.signed_in().get(f"/p/{proposal.id}").text
+    assert wording.VERDICTS[verdict].replace("'", "&#39;") in text
+    assert "mx.example.org: dmarc=none" in text
+
+
+def test_without_a_configured_mail_server_nothing_is_called_verified(page: ReviewPage) -> None:
+    proposal = page.rows.proposal(reading())
+    assert "Verified" not in page.signed_in().get(f"/p/{proposal.id}").text
+
+
 def test_each_code_has_its_sentence() -> None:
     assert set(Waiting) == set(wording.WAITING)
     assert set(Outcome) == set(wording.OUTCOMES)
     assert set(State) == set(wording.STATES)
     assert {f"proposal:{event.value}" for _, event in TRANSITIONS} <= set(wording.EVENTS)
     child = Path(reading_message.__file__).read_text(encoding="utf-8")
-    assert set(re.findall(r'Caution\(code="([a-z_]+)"', child)) <= set(wording.WARNINGS)
+    written = set(re.findall(r'Caution\(code="([a-z_]+)"', child))
+    of_tables = {*reading_message.FACT_CODES.values(), *reading_message.CONCERN_CODES.values()}
+    assert written | of_tables | {"html_only"} == set(wording.WARNINGS)
+    assert set(Fact) == set(reading_message.FACT_CODES)
+    assert set(LinkConcern) == set(reading_message.CONCERN_CODES)
+    assert set(Verdict) == set(wording.VERDICTS)
     assert "text_from_html" in child
     assert "Code: brand_new." == wording.sentence(wording.WAITING, "brand_new")
 

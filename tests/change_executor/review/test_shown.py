@@ -66,13 +66,14 @@ def test_the_digest_is_sha_256_in_hexadecimal_and_the_same_each_time() -> None:
         *(
             {"reading": READING.model_copy(update=update)}
             for update in (
-                {"reading_version": "2"},
+                {"reading_version": "0"},
                 {"readable": Readable.CANNOT_BE_SHOWN},
                 {"cause": "out of memory"},
                 {"subject": "Order 4712"},
                 {"sender": ["Eve"]},
                 {"recipients": ["Support"]},
                 {"date": "2026-11-28"},
+                {"authentication": paper.Authentication(verdict=paper.Verdict.PASSED, source="mx.example.org")},
                 {"text": "It never arrived."},
                 {"text_source": TextSource.HTML},
                 {"text_cut": True},
@@ -92,6 +93,7 @@ def test_the_fields_of_a_reading_are_all_covered() -> None:
     # A new field of the reading has to be thought about here: shown and covered, or neither.
     assert {
         "reading_version", "readable", "cause", "subject", "sender", "recipients", "date", "text", "text_source",
+        "authentication",
         "text_cut", "hidden_text", "attachments", "attachments_left_out", "warnings",
     } == set(Reading.model_fields)  # fmt: skip
 

@@ -70,6 +70,13 @@ def test_what_says_nothing_raises_no_flag(fields: str) -> None:
 
 
 BODY = "--b\r\n\r\nx\r\n--b--\r\n"
+
+
+def test_each_repeated_field_is_named() -> None:
+    octets = f"{HEAD}Subject: two\r\nDate: x\r\nDate: y\r\n\r\nhi".encode()
+    assert [(Fact.REPEATED_FIELD, "Subject"), (Fact.REPEATED_FIELD, "Date")] == facts(octets)
+
+
 CALENDAR = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nMETHOD:{}\r\nBEGIN:VEVENT\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n"
 
 
