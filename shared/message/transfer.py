@@ -47,9 +47,15 @@ def _decode_quanta(symbols: bytes) -> bytes:
 
 def decode_quoted_printable(octets: bytes) -> bytes:
     """Return what quoted-printable holds; an `=` that begins no valid escape stays (RFC 2045 §6.7)."""
-    if b" \n" in octets or b" \r" in octets or b"\t\n" in octets or b"\t\r" in octets or octets[-1:] in {b" ", b"\t"}:
+    pairs = octets.count(b"\r\n")
+    blanks = (b" ", b"\t") if b"\t" in octets else (b" ",)
+    if (
+        octets.endswith(blanks)
+        or any(blank + b"\r" in octets for blank in blanks)
+        or (pairs != octets.count(b"\n") and any(blank + b"\n" in octets for blank in blanks))
+    ):
         octets = _without_trailing_blanks(octets)
-    if octets.count(b"\r") != octets.count(b"\r\n"):
+    if octets.count(b"\r") != pairs:
         # binascii would take everything up to the next LF for a soft line break.
         octets = _BARE_CR_AFTER_EQUALS.sub(b"=3D\r", octets)
     return binascii.a2b_qp(octets)

@@ -58,7 +58,7 @@ def _text(part: Any) -> str:
     return octets.decode(part.get_content_charset("utf-8"), "replace")
 
 
-def library_whole(policy: str) -> Parser:
+def library_whole(policy: str, *, every_field: bool) -> Parser:
     """Return what gives of Email/get all that `email` has a way to.
 
     Every header field raw; subject, addresses, groups, date and ids parsed; of each part headers, type, name, size and
@@ -69,12 +69,25 @@ def library_whole(policy: str) -> Parser:
     def read(octets: bytes) -> int:
         message: Any = email.message_from_bytes(octets, policy=_POLICIES[policy])
         found = headers(message)
+        if every_field:
+            found += _others(message, policy)
         parts = [_part(part) for part in message.walk()]
         plain = next((text for kind, text in parts if kind == "text/plain"), "")
         preview = " ".join(plain.split())[:256]
         return len(found) + len(parts) + len(preview) + len(hashlib.sha256(octets).hexdigest())
 
     return read
+
+
+def _others(message: Any, policy: str) -> list[Any]:
+    """The fields that were not parsed yet and may be read as text (RFC 8621 §4.1.2.2), decoded."""
+    known = {*_ADDRESS_FIELDS, *_WORD_FIELDS, "date", "received", "return-path"}
+    fetched = [
+        _POLICIES[policy].header_fetch_parse(name, value)
+        for name, value in message.raw_items()
+        if name.lower() not in known
+    ]
+    return [str(value if policy == "default" else make_header(decode_header(value))) for value in fetched]
 
 
 def _parsed_headers(message: Any) -> list[Any]:
