@@ -15,6 +15,9 @@ from shared.message.charset import decode
 # More lines than any calendar that is sent as an attachment to be read.
 _MAX_LINES: Final = 20_000
 
+# An attendee has ten; those past this are not kept.
+_MAX_PARAMETERS: Final = 50
+
 _FOLD: Final = re.compile(r"\n[ \t]")
 _NAME: Final = re.compile(r"(?:[A-Za-z0-9-]{1,60}\.)?([A-Za-z0-9-]{1,60})")  # RFC 6350 §3.3: a group may come first
 _PARAMETER: Final = re.compile(r";([A-Za-z0-9-]{1,60})(?:=((?:\"[^\"\n]*+\"|[^\";:\n]++)*+))?")
@@ -51,11 +54,15 @@ def _content_line(line: str) -> ContentLine | None:
         return None
     parameters: dict[str, str] = {}
     position = name.end()
+    count = 0
     while found := _PARAMETER.match(line, position):
+        position = found.end()
+        count += 1
+        if count > _MAX_PARAMETERS:
+            continue
         # vCard 2.1 writes `;HOME` for `;TYPE=HOME`.
         key, value = (found[1].upper(), found[2]) if found[2] is not None else ("TYPE", found[1])
         parameters[key] = f"{parameters[key]}, {_bare(value)}" if key in parameters else _bare(value)
-        position = found.end()
     if not line.startswith(":", position):
         return None
     return ContentLine(name[1].upper(), parameters, line[position + 1 :])

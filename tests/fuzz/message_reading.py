@@ -13,8 +13,12 @@ from shared.message import (
     HeaderForm,
     Message,
     Part,
+    attachment_text,
+    authentication,
     base_subject,
     email_json,
+    flags,
+    link_findings,
     parse,
     preview_of,
     readable_text,
@@ -45,6 +49,7 @@ def check_reading(octets: bytes) -> None:
         _check_parts(message)
         _check_email(message)
         _check_text(message)
+        _check_facts(message)
         waiting += [part.content() for part in message.root.walk() if part.type.startswith("message/")]
 
 
@@ -88,6 +93,17 @@ def _check_text(message: Message) -> None:
     for text in (reading.text, reading.reason, *(hidden.text for hidden in reading.hidden)):
         text.encode("utf-8")
         _check_cleaning(text)
+
+
+def _check_facts(message: Message) -> None:
+    assert len({(flag.fact, flag.where) for flag in flags(message)}) == len(flags(message))
+    authentication(message, "mx.example.org")
+    for finding in link_findings(message, readable_text(message)):
+        _check_cleaning(f"{finding.host} {finding.shown}")
+    for part in message.root.walk():
+        found = attachment_text(part, 1_000)
+        assert len(found.text) <= 1_000
+        found.text.encode("utf-8")
 
 
 def _check_cleaning(text: str) -> None:
