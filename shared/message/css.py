@@ -18,7 +18,7 @@ _MAX_RULES: Final = 2_000
 _MAX_STYLE_CHARACTERS: Final = 512 * 1024
 _MAX_COMPOUNDS: Final = 6
 
-# Rules times elements that a message may cost: 200 rules of one class on 5,000 elements.
+# Rules that are looked at for elements, and declarations of those that match, all elements together.
 _MAX_MATCHES: Final = 1_000_000
 
 _COMMENT: Final = re.compile(r"/\*(?:[^*]++|\*(?!/))*+(?:\*/|\Z)")
@@ -90,6 +90,9 @@ _NUMERIC_VALUE: Final = re.compile(
 )
 _VARIABLE: Final = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*))?\)")
 
+# More custom properties than a message's styles have use for.
+MAX_CUSTOM: Final = 64
+
 # What a custom property holds that may hide something is a word or a number.
 MAX_CUSTOM_CHARACTERS: Final = 200
 
@@ -136,12 +139,17 @@ class Rule:
 def declarations(style: str) -> dict[str, Declaration]:
     """Return the relevant declarations of a style attribute or a rule's block; the last of a name wins."""
     found: dict[str, Declaration] = {}
+    customs = 0
     for piece in _unescaped(_COMMENT.sub(" ", style)).split(";"):
         name, colon, value = piece.partition(":")
         name = name.strip().lower()
         name = _SAME.get(name, name)
         if not colon or not (name in RELEVANT or name in _SHORTHANDS or name.startswith("--")):
             continue
+        if name.startswith("--"):
+            customs += 1
+            if customs > MAX_CUSTOM:
+                continue
         value = value.strip().lower()
         is_important = value.endswith("important") and "!" in value
         if is_important:
@@ -242,6 +250,7 @@ class StyleSheet:
         candidates = [rule for key in keys for rule in self._by_key.get(key, ())]
         self._matches_left -= sum(1 if len(rule.compounds) == 1 else len(ancestors) for rule in candidates)
         found = [rule for rule in candidates if _matches(rule.compounds, element, ancestors)]
+        self._matches_left -= sum(len(rule.declarations) for rule in found)
         found.sort(key=lambda rule: (rule.specificity, rule.order))
         return found
 

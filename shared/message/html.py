@@ -81,7 +81,7 @@ def html_to_text(html: str, watch: ElementWatch | None = None) -> ReadableText:
         return _bare(markup.bare_text, reasons)
     return ReadableText(
         walk.writer.text(),
-        tuple(walk.hidden),
+        tuple(HiddenText(" ".join(pieces), trick) for trick, pieces in walk.hidden),
         TextSource.HTML,
         " ".join(reasons),
         BodyChoice.HTML_ONLY,
@@ -118,7 +118,7 @@ class _Walk:
         self.sheet = sheet
         self.watch = watch
         self.writer = TextWriter()
-        self.hidden: list[HiddenText] = []
+        self.hidden: list[tuple[HidingTrick, list[str]]] = []
         self.links: list[Link] = []
         self.open: list[_Open] = []
         self.keys: list[ElementKey] = []
@@ -156,9 +156,9 @@ class _Walk:
         shown = " ".join(text.split())
         if not shown:
             return
-        if self.hidden and self.was_hidden_by is trick:
-            shown = f"{self.hidden.pop().text} {shown}"
-        self.hidden.append(HiddenText(shown, trick))
+        if self.was_hidden_by is not trick:
+            self.hidden.append((trick, []))
+        self.hidden[-1][1].append(shown)
         self.was_hidden_by = trick
 
     def _enter(self, node: _Node) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from shared.message.colour import BLACK, WHITE, Colour, contrast, over, parse_colour
-from shared.message.css import MAX_CUSTOM_CHARACTERS, Declaration, four_sides, substituted
+from shared.message.css import MAX_CUSTOM, MAX_CUSTOM_CHARACTERS, Declaration, four_sides, substituted
 from shared.message.lengths import NORMAL_SIZE, WINDOW_WIDTH, pixels_of
 from shared.message.reading import HidingTrick
 
@@ -38,9 +38,6 @@ _FONT_KEYWORDS: Final = {
 }  # fmt: skip
 
 Declared = Mapping[str, Declaration]
-
-# More custom properties than a message's styles have use for.
-_MAX_CUSTOM: Final = 64
 
 # What gives an element room though its lines have no height.
 _ROOM: Final = ("height", "min-height", "padding", "padding-top", "padding-bottom")
@@ -121,7 +118,7 @@ def _custom(value: Mapping[str, str], inherited: Mapping[str, str]) -> Mapping[s
         for name, spelled in value.items()
         if name.startswith("--")
     }
-    if not declared or len(inherited) + len(declared) > _MAX_CUSTOM:
+    if not declared or len(inherited) + len(declared) > MAX_CUSTOM:
         return inherited
     return {**inherited, **declared}
 

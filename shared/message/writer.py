@@ -31,6 +31,7 @@ class TextWriter:
         self._wants_blank = False
         self._ends_with_space = True
         self._wants_cell = False
+        self._says_something = False  # the line, so far
         self._keeps_indent = False
         self._last_depth = 0
 
@@ -72,6 +73,7 @@ class TextWriter:
             text = text.removeprefix(" ")
         self._line.append(text)
         self._ends_with_space = text.endswith(" ")
+        self._says_something = self._says_something or not text.isspace()
 
     def link(self, target: str, label_start: int) -> str:
         """Add a link's target after its label, unless the label is the target; return the label."""
@@ -95,7 +97,7 @@ class TextWriter:
         self._line = []
         self._keeps_indent = False
         self._ends_with_space = True
-        self._wants_cell = False
+        self._wants_cell = self._says_something = False
         if not text:
             return
         if self._wants_blank and self._lines and self._lines[-1].strip("> "):
@@ -140,7 +142,7 @@ class TextWriter:
 
     def begin_cell(self) -> None:
         """Begin a table cell: a bar stands between cells that share a line."""
-        if "".join(self._line).strip():
+        if self._says_something:
             self._wants_cell = True
             self._ends_with_space = True
 
