@@ -15,6 +15,9 @@ _ZONES: Final = {"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -
 # A date-time with its white space and zone comment is some 40 characters; more is no date.
 _MAX_CHARACTERS: Final = 200
 
+# RFC 5322 §3.3; senders who counted from 1900 and wrote four digits say 0102 for 2002, or for anything else.
+_FIRST_YEAR: Final = 1900
+
 _DATE_TIME: Final = re.compile(
     r"(?:[A-Za-z]{2,9}\.?\s*,?\s*)?"
     r"(?P<day>[0-9]{1,2})[\s-]+(?P<month>[A-Za-z]{3,9})\.?[\s-]+(?P<year>[0-9]{2,4})\s*,?\s+"
@@ -36,7 +39,8 @@ def parse_date(text: str) -> str | None:
         return None
     month = _MONTHS.get(found["month"][:3].lower())
     offset = _offset(found["zone"] or "")
-    if month is None or offset is None:
+    year = _year(found["year"])
+    if month is None or offset is None or year < _FIRST_YEAR:
         return None
     second = (
         min(int(found["second"] or 0), 59) if found["second"] != "60" else 59
@@ -45,7 +49,7 @@ def parse_date(text: str) -> str | None:
         return None
     try:
         moment = datetime(
-            _year(found["year"]),
+            year,
             month,
             int(found["day"]),
             int(found["hour"]),

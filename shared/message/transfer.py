@@ -7,6 +7,8 @@ from typing import Final
 _BASE64_ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 _NOT_BASE64: Final = bytes(octet for octet in range(256) if octet not in _BASE64_ALPHABET)
 
+_BASE64_AND_BLANKS: Final = _BASE64_ALPHABET + b" \t\r\n"
+
 _IDENTITY: Final = frozenset({"", "7bit", "8bit", "binary", "7-bit", "8-bit"})
 
 KNOWN_ENCODINGS: Final = _IDENTITY | {"base64", "quoted-printable"}
@@ -28,8 +30,12 @@ def decode_transfer(octets: bytes, encoding: str) -> bytes | None:
 def decode_base64(octets: bytes) -> bytes:
     """Return what base64 holds: characters outside the alphabet are ignored, padding may lack or stand in the middle.
 
-    RFC 2045 §6.8.
+    RFC 2045 §6.8 lets padding be the end of the data: it is where something else than base64 follows, such as the
+    footer that a mailing list put there.
     """
+    padding = octets.find(b"=")
+    if padding >= 0 and octets[padding:].translate(None, _BASE64_AND_BLANKS):
+        octets = octets[:padding]
     symbols = octets.translate(None, _NOT_BASE64)
     unpadded = symbols.rstrip(b"=")
     if b"=" not in unpadded:
