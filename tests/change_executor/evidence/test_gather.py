@@ -11,7 +11,7 @@ import pytest
 
 from change_executor.evidence.gather import Gather
 from change_executor.evidence.reader_link import ReaderLink
-from change_executor.evidence.reading import Reading
+from change_executor.evidence.reading import Authentication, Reading, Verdict
 from change_executor.evidence.run_child import read_in_child
 from change_executor.journal import evidence
 from change_executor.journal.journal import NewProposal
@@ -195,3 +195,20 @@ def test_a_large_message_is_read_to_its_view_and_hashed_to_its_end(desk: _Desk) 
     assert (hashlib.sha256(large).hexdigest(), len(large)) == (made.evidence.octets_sha256, made.evidence.size)
     assert text is not None
     assert Reading.model_validate_json(text).text_cut
+
+
+def test_the_queues_mail_server_is_the_one_whose_verdict_is_believed(desk: _Desk) -> None:
+    shop = desk.workshop
+    octets = b"Authentication-Results: mx.example.org; dmarc=fail\r\n" + MAIL
+    desk.reader.locates((desk.uidvalidity(), shop.deliver(octets)))
+    queues = tuple(queue.model_copy(update={"authserv_id": "mx.example.org"}) for queue in shop.settings.queues)
+    settings = shop.settings.model_copy(update={"queues": queues})
+    look = Looker(shop.connections).session
+    proposal = desk.proposed(octets)
+    Gather(shop.journal, settings, look, ReaderLink(desk.reader.path, None), read_in_child).gather(proposal)
+    text = desk.text(proposal, "reading")
+    assert text is not None
+    reading = Reading.model_validate_json(text)
+    assert Authentication(verdict=Verdict.FAILED, source="mx.example.org", results="dmarc=fail") == (
+        reading.authentication
+    )

@@ -194,6 +194,7 @@ def test_what_a_finding_shows_is_clean() -> None:
         ("mailto:a@b.example", "mailto[:]a@b.example"),
         ("javascript:x()", "javascript[:]x()"),
         ("https://u.v@a.example:80/", "hxxps://u[.]v@a[.]example:80/"),
+        ("https://a[.]b.example/", "hxxps://a[.]b[.]example/"),
         ("no link. At all: none", "no link. At all: none"),
         ("https:\\\\a.example", "hxxps:\\\\a[.]example"),
     ],
