@@ -129,6 +129,8 @@ class _Reading:
         self.comment, self.words_before_comment = None, 0
 
     def _address(self) -> Address | None:
+        if not self.phrase and self.angle is None and self.comment is None:
+            return None
         comment = nfc(decode_words(self.comment)).strip() if self.comment else ""
         if self.angle is not None:
             email, name = _spelled(self.angle), _phrase_text(self.phrase) or comment
@@ -180,6 +182,8 @@ def _joined_words(phrase: list[Token]) -> Iterator[list[Token]]:
 
 def _phrase_text(phrase: list[Token], *, decoded: bool = True) -> str:
     """A display name: quoted-strings are literal (RFC 2047 §5(3)), the rest may hold encoded-words."""
+    if len(phrase) == 1 and "=?" not in phrase[0].text:
+        return nfc(phrase[0].text).strip()
     pieces: list[str] = []
     plain: list[str] = []
     for index, token in enumerate(phrase):

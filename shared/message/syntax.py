@@ -38,7 +38,8 @@ _QUOTED: Final = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _DOMAIN_LITERAL: Final = re.compile(r"\[[^\[\]<>,;\"]*+\]")
 _QUOTED_PAIR: Final = re.compile(r"\\(.)", re.DOTALL)
 _LINE_BREAK: Final = re.compile(r"[\r\n]++")
-_COMMENT_STEP: Final = re.compile(r"[^()\\]*+")
+_COMMENT_MARK: Final = re.compile(r"\\.|[()]", re.DOTALL)
+_NOTHING_OPENS: Final = re.compile(r'[ \t\r\n("]*+')
 _ATOMS: Final = {
     specials: re.compile(f'[^ \\t\\r\\n"({re.escape(specials)}]++') for specials in ("<>,;:@", "<>,", ";=", ";")
 }
@@ -53,13 +54,13 @@ def tokens(text: str, specials: str) -> Iterator[Token]:
     atom = _ATOMS[specials]
     position = unclosed = 0
     while True:
-        space = _SPACE.match(text, position)
+        space = (_SPACE if unclosed < _MAX_UNCLOSED else _NOTHING_OPENS).match(text, position)
         position = space.end() if space else position
         if position >= len(text):
             return
         token = None
         if text[position] in '("':
-            token = _enclosed_at(text, position) if unclosed < _MAX_UNCLOSED else None
+            token = _enclosed_at(text, position)
             if token is None:
                 unclosed += 1
                 position += 1
@@ -96,20 +97,12 @@ def unquoted(text: str) -> str:
 
 def comment_end(text: str, start: int) -> int | None:
     """Return where the comment that opens at `start` ends, or None if nothing closes it."""
-    depth, position = 0, start
-    while position < len(text):
-        match text[position]:
-            case "(":
-                depth += 1
-                position += 1
-            case ")":
-                depth -= 1
-                position += 1
-                if depth == 0:
-                    return position
-            case "\\":
-                position += 2
-            case _:
-                step = _COMMENT_STEP.match(text, position)
-                position = step.end() if step else position + 1
+    depth = 0
+    for mark in _COMMENT_MARK.finditer(text, start):
+        if mark[0] == "(":
+            depth += 1
+        elif mark[0] == ")":
+            depth -= 1
+            if depth == 0:
+                return mark.end()
     return None
