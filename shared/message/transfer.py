@@ -13,6 +13,7 @@ _IDENTITY: Final = frozenset({"", "7bit", "8bit", "binary", "7-bit", "8-bit"})
 
 KNOWN_ENCODINGS: Final = _IDENTITY | {"base64", "quoted-printable"}
 
+_EQUALS_BEFORE_EQUALS: Final = re.compile(rb"=(?==)")
 _BARE_CR_AFTER_EQUALS: Final = re.compile(rb"=\r(?!\n)")
 
 
@@ -64,6 +65,9 @@ def decode_quoted_printable(octets: bytes) -> bytes:
     if octets.count(b"\r") != pairs:
         # binascii would take everything up to the next LF for a soft line break.
         octets = _BARE_CR_AFTER_EQUALS.sub(b"=3D\r", octets)
+    if b"==" in octets:
+        # binascii would take the two for one, and what follows them for no escape.
+        octets = _EQUALS_BEFORE_EQUALS.sub(b"=3D", octets)
     return binascii.a2b_qp(octets)
 
 
