@@ -130,10 +130,14 @@ def _keyword(value: str) -> str:
 
 
 def _automatic(message: Message) -> Iterator[Flag]:
-    """RFC 3834 §5: any Auto-Submitted but `no`. §2: bulk and junk. RFC 5321 §4.5.5: the null reverse-path."""
+    """RFC 3834 §5: any Auto-Submitted but `no`. §2: bulk and junk. RFC 5321 §4.5.5: the null reverse-path.
+
+    A mailing list calls what people write to it bulk too.
+    """
     if any(_keyword(value) not in {"", "no"} for value in _values(message, "Auto-Submitted")):
         yield Flag(Fact.AUTOMATIC_MAIL, "Auto-Submitted")
-    if any(_keyword(value) in _AUTOMATIC_PRECEDENCE for value in _values(message, "Precedence")):
+    is_bulk = any(_keyword(value) in _AUTOMATIC_PRECEDENCE for value in _values(message, "Precedence"))
+    if is_bulk and not any(True for _ in _list(message)):
         yield Flag(Fact.AUTOMATIC_MAIL, "Precedence")
     # The server that delivered the message wrote the topmost one (RFC 5321 §4.4).
     paths = _values(message, "Return-Path")

@@ -72,6 +72,11 @@ def test_what_says_nothing_raises_no_flag(fields: str) -> None:
 BODY = "--b\r\n\r\nx\r\n--b--\r\n"
 
 
+def test_what_people_write_to_a_list_is_not_automatic_because_the_list_calls_it_bulk() -> None:
+    octets = f"{HEAD}Precedence: bulk\r\nList-Id: <friends.example.org>\r\n\r\nhi".encode()
+    assert [(Fact.LIST_MAIL, "List-Id")] == facts(octets)
+
+
 def test_each_repeated_field_is_named() -> None:
     octets = f"{HEAD}Subject: two\r\nDate: x\r\nDate: y\r\n\r\nhi".encode()
     assert [(Fact.REPEATED_FIELD, "Subject"), (Fact.REPEATED_FIELD, "Date")] == facts(octets)
