@@ -31,14 +31,14 @@ class Token(NamedTuple):
 
 
 # Each quote or parenthesis that nothing closes costs a look at the rest of the text. People forget one.
-_MAX_UNCLOSED: Final = 8
+_MAX_UNCLOSED: Final = 3
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*+")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _DOMAIN_LITERAL: Final = re.compile(r"\[[^\[\]<>,;\"]*+\]")
 _QUOTED_PAIR: Final = re.compile(r"\\(.)", re.DOTALL)
 _LINE_BREAK: Final = re.compile(r"[\r\n]++")
-_COMMENT_MARK: Final = re.compile(r"\\.|[()]", re.DOTALL)
+_COMMENT_MARK: Final = re.compile(r"\\.|\(++|\)++", re.DOTALL)
 _NOTHING_OPENS: Final = re.compile(r'[ \t\r\n("]*+')
 _ATOMS: Final = {
     specials: re.compile(f'[^ \\t\\r\\n"({re.escape(specials)}]++') for specials in ("<>,;:@", "<>,", ";=", ";")
@@ -99,10 +99,11 @@ def comment_end(text: str, start: int) -> int | None:
     """Return where the comment that opens at `start` ends, or None if nothing closes it."""
     depth = 0
     for mark in _COMMENT_MARK.finditer(text, start):
-        if mark[0] == "(":
-            depth += 1
-        elif mark[0] == ")":
-            depth -= 1
-            if depth == 0:
-                return mark.end()
+        run = mark.end() - mark.start()
+        if text[mark.start()] == "(":
+            depth += run
+        elif text[mark.start()] == ")":
+            if run >= depth:
+                return mark.start() + depth
+            depth -= run
     return None
