@@ -15,7 +15,7 @@ MAX_MESSAGE_OCTETS: Final = 64 * 1024 * 1024
 # They encode 20 octets without a remainder.
 _ID_OCTETS: Final = 20
 
-# base32hex (RFC 4648 §7) by two characters: a reading of mail makes four ids a message, and base64's own takes as long
+# base32hex by two characters: a reading of mail makes four ids a message, and base64's own takes as long
 # as the digest.
 _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuv"
 _PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHABET)

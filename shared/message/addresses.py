@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from shared.message.syntax import Token, TokenKind, tokens
 from shared.message.words import decode_words, nfc
@@ -13,22 +13,20 @@ _SPECIALS: Final = "<>,;:@"
 # What nearly every sender writes needs no scanner: no comment, route, backslash or literal, one blank between words.
 _ADDR_SPEC: Final = r"[A-Za-z0-9!#$%&'*+/^_`{|}~.-]++@[A-Za-z0-9.-]++"
 _WORD: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]++"
-_USUAL_ADDRESS: Final = re.compile(
-    rf"""[ \t]*+(?:({_ADDR_SPEC})|(?:"([ !#-\[\]-~]*+)"|({_WORD}(?:[ ]{_WORD})*+))?[ ]?<({_ADDR_SPEC})>)"""
-    r"[ \t]*+(?:,|\Z)"
-)
+_PHRASE: Final = rf'(?:"([ !#-\[\]-~]*+)"|({_WORD}(?:[ ]{_WORD})*+))'
+_USUAL_ADDRESS: Final = re.compile(rf"[ \t]*+(?:({_ADDR_SPEC})|{_PHRASE}?[ ]?<({_ADDR_SPEC})>)[ \t]*+(?:,|(?=;)|\Z)")
+_USUAL_GROUP_NAME: Final = re.compile(rf"[ \t]*+{_PHRASE}[ ]?:[ \t]*+")
+_USUAL_GROUP_END: Final = re.compile(r";[ \t]*+,?")
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """RFC 8621 §4.1.2.3 EmailAddress: the decoded display name or None, and the addr-spec as written."""
 
     name: str | None
     email: str
 
 
-@dataclass(frozen=True, slots=True)
-class AddressGroup:
+class AddressGroup(NamedTuple):
     """RFC 8621 §4.1.2.4 EmailAddressGroup: a named group, or under None the addresses that stand in no group."""
 
     name: str | None
@@ -42,9 +40,9 @@ def parse_addresses(text: str) -> tuple[Address, ...]:
 
 def parse_groups(text: str) -> tuple[AddressGroup, ...]:
     """Return the groups of an address list in order; loose neighbours share one group without a name."""
-    usual = _usual_addresses(text)
+    usual = _usual_groups(text)
     if usual is not None:
-        return (AddressGroup(None, usual),)
+        return usual
     reading = _Reading()
     for token in tokens(text, _SPECIALS):
         reading.take(token)
@@ -52,19 +50,35 @@ def parse_groups(text: str) -> tuple[AddressGroup, ...]:
     return tuple(reading.groups)
 
 
-def _usual_addresses(text: str) -> tuple[Address, ...] | None:
-    """The addresses of a list that is spelled as nearly all are, else None."""
-    addresses: list[Address] = []
+def _usual_groups(text: str) -> tuple[AddressGroup, ...] | None:
+    """The groups of a list that is spelled as nearly all are, else None."""
+    text = text.rstrip(" \t")
+    groups: list[AddressGroup] = []
+    name: str | None = None
+    members: list[Address] = []
     position = 0
     while position < len(text):
-        found = _USUAL_ADDRESS.match(text, position)
-        if found is None:
+        if found := _USUAL_ADDRESS.match(text, position):
+            bare, quoted, words, angle = found.groups()
+            members.append(Address(_usual_phrase(quoted, words) or None, angle or bare))
+        elif found := _USUAL_GROUP_END.match(text, position):
+            if name is not None:
+                groups.append(AddressGroup(name, tuple(members)))
+                name, members = None, []
+        elif found := _USUAL_GROUP_NAME.match(text, position):
+            if name is not None or members:
+                groups.append(AddressGroup(name, tuple(members)))
+            name, members = _usual_phrase(*found.groups()), []
+        else:
             return None
-        bare, quoted, words, angle = found.groups()
-        name = nfc(decode_words(words)) if words else quoted
-        addresses.append(Address(name.strip() or None if name else None, angle or bare))
         position = found.end()
-    return tuple(addresses) or None
+    if name is not None or members:
+        groups.append(AddressGroup(name, tuple(members)))
+    return tuple(groups) or None
+
+
+def _usual_phrase(quoted: str | None, words: str | None) -> str:
+    return nfc(decode_words(words)).strip() if words else (quoted or "").strip()
 
 
 @dataclass(slots=True)

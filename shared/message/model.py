@@ -18,6 +18,7 @@ class Once:
     """What several properties of a part are made of, worked out once."""
 
     by_name: FieldsByName | None = None
+    headers: dict[tuple[str, HeaderForm, bool], JSON] = field(default_factory=dict)
     content: bytes | None = None
     text: Decoded | None = None
     is_known: bool = True
@@ -102,7 +103,10 @@ class Part:
 
     def header(self, name: str, form: HeaderForm = HeaderForm.RAW, *, all_instances: bool = False) -> JSON:
         """Return one of the part's own header fields in a form, as `Message.header` does."""
-        return read_header(self.named(name), form, all_instances=all_instances)
+        asked = (name.lower(), form, all_instances)
+        if asked not in self.once.headers:
+            self.once.headers[asked] = read_header(self.named(name), form, all_instances=all_instances)
+        return self.once.headers[asked]
 
     def named(self, name: str) -> Sequence[HeaderField]:
         """Return the part's own header fields of a name, in message order; names match without letter case."""

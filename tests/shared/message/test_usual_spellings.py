@@ -9,8 +9,8 @@ from shared.message.addresses import parse_groups
 from shared.message.parameters import parse_parameterised
 
 ADDRESS_PIECES: Final = [
-    "a", "b.c", "@", "a@b.test", "<a@b.test>", "<", ">", " ", "  ", "\t", ",", ", ", ";", ":", '"', '"q, r" ', "x y",
-    "J. Q. ", "=?utf-8?q?=E9?=", "=", "?", "[1]", "\\", "é", "\n",
+    "a", "b.c", "@", "a@b.test", "<a@b.test>", "<", ">", "T:", " ", "  ", "\t", ",", ", ", ";", ":", '"', '"q, r" ',
+    "x y", "J. Q. ", "=?utf-8?q?=E9?=", "=", "?", "[1]", "\\", "é", "\n",
 ]  # fmt: skip
 PARAMETER_PIECES: Final = [
     "text/plain", "; ", ";", "a=b", "name=", 'name="b c"', "boundary=----=_P", "=", '"', "x", "*", "*0*", " ", "\t",
@@ -23,6 +23,8 @@ def test_the_usual_spellings() -> None:
     assert [("A B", "a@b.test"), (None, "c@d.test"), ("E, F", "e@f.test")] == [
         (address.name, address.email) for address in group.addresses
     ]
+    team, loose = parse_groups("Team: a@b.test, c@d.test;, e@f.test ")
+    assert [("Team", 2), (None, 1)] == [(group.name, len(group.addresses)) for group in (team, loose)]
     read = parse_parameterised('Text/HTML; Charset=UTF-8; boundary="a b"; boundary=c;')
     assert ("text/html", {"charset": "UTF-8", "boundary": "a b"}) == (read.value, read.parameters)
 
