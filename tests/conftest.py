@@ -2,4 +2,10 @@
 
 from __future__ import annotations
 
+from hypothesis import settings
+
 pytest_plugins = ["tests.servers.fixtures", "tests.servers.browser", "tests.servers.desk_fixtures"]
+
+# How long an example takes says more of the machine than of the code.
+settings.register_profile("mailwarrant", deadline=None)
+settings.load_profile("mailwarrant")

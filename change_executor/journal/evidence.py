@@ -35,14 +35,6 @@ class DatedEvidence:
     evidence: Evidence
 
 
-def store(writing: Writing, evidence: Evidence) -> int:
-    """Write a row of evidence and return its id; `record` is what puts it in the chain as well."""
-    values = {name: getattr(evidence, name) for name in Evidence.__slots__}
-    done = writing.connection.execute(insert(schema.evidence).values(made_at=writing.now, **values))
-    assert done.inserted_primary_key is not None, "SQLite numbers the rows"
-    return int(done.inserted_primary_key[0])
-
-
 def record(writing: Writing, evidence: Evidence) -> Proposal:
     """Write a row of evidence and make it the one that its proposal shows; the event repeats its digests and places.
 
@@ -59,7 +51,7 @@ def record(writing: Writing, evidence: Evidence) -> Proposal:
             "copies": evidence.copies,
             "readingSha256": evidence.reading_sha256,
         },
-        evidence=store(writing, evidence),
+        evidence=_stored(writing, evidence),
         waiting_code=None,
         waiting_since=None,
     )
@@ -89,3 +81,10 @@ def text(connection: Connection, proposal_id: str, kind: str) -> str | None:
         select(schema.texts.c.text).where(schema.texts.c.proposal == proposal_id, schema.texts.c.kind == kind)
     ).scalar_one_or_none()
     return found
+
+
+def _stored(writing: Writing, evidence: Evidence) -> int:
+    values = {name: getattr(evidence, name) for name in Evidence.__slots__}
+    done = writing.connection.execute(insert(schema.evidence).values(made_at=writing.now, **values))
+    assert done.inserted_primary_key is not None, "SQLite numbers the rows"
+    return int(done.inserted_primary_key[0])

@@ -12,7 +12,7 @@ import pytest
 
 from change_executor.listening import listeners
 from shared.settings import ConfigurationError
-from tests.end_to_end.houses import free_port
+from tests.servers.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

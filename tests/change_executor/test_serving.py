@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.end_to_end.houses import House, MailServer, eventually, free_port, write_executor
+from tests.end_to_end.houses import House, MailServer, eventually, write_executor
+from tests.servers.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 import signal
 import socket
 import sqlite3
@@ -19,6 +18,7 @@ from typing import Any, Final, Self, TypeVar
 import httpx
 
 import deploy.demo.person
+from tests.servers.ports import free_port
 
 BIN: Final = Path(sys.executable).parent
 QUEUE: Final = "support"
@@ -42,17 +42,6 @@ def eventually(look: Callable[[], Found | None], what: str, patience: float = PA
         assert time.monotonic() < deadline, f"waited {patience:.0f} s for: {what}"
         pause_over.wait(pause)
         pause = min(pause * 1.5, 0.3)
-
-
-def free_port() -> int:
-    """A port below the range of outgoing connections, so that it stays free between two starts."""
-    while True:
-        port = 20_000 + secrets.randbelow(12_000)
-        try:
-            with socket.create_server(("127.0.0.1", port)):
-                return port
-        except OSError:
-            continue
 
 
 @dataclass

@@ -4,6 +4,7 @@ The interpreter and the code must be where every user can run them; a checkout o
 copied to the test's own folder.
 """
 
+import compileall
 import pwd
 import shutil
 import subprocess
@@ -76,6 +77,7 @@ def program_in(folder: Path) -> Program:
     code.mkdir(mode=0o755)
     for package in PACKAGES:
         shutil.copytree(CHECKOUT / package, code / package, ignore=shutil.ignore_patterns("__pycache__"))
+    compileall.compile_dir(code, quiet=2, workers=1)
     libraries = Path(sysconfig.get_path("purelib"))
     if not _passable(libraries):
         shutil.copytree(libraries, folder / "libraries", ignore=shutil.ignore_patterns("playwright*", "mypy*"))
@@ -94,7 +96,7 @@ def _copied_interpreter(folder: Path) -> Path:
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     (folder / "bin").mkdir(parents=True)
     shutil.copy(base / "bin" / version, folder / "bin")
-    left_out = shutil.ignore_patterns("site-packages", "test", "__pycache__", "idlelib", "config-*", "*.a")
+    left_out = shutil.ignore_patterns("site-packages", "test", "idlelib", "config-*", "*.a")
     shutil.copytree(base / "lib" / version, folder / "lib" / version, ignore=left_out)
     for library in (base / "lib").glob("libpython*.so*"):
         shutil.copy(library, folder / "lib")

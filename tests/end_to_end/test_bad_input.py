@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.houses import House, Houses, free_port
+from tests.end_to_end.houses import House, Houses
 from tests.servers.dovecot import Dovecot
+from tests.servers.ports import free_port
 
 # What is wrong: (words replaced in the configuration, their replacement, words that must be said)
 READER_MISTAKES = {
@@ -59,31 +60,30 @@ def test_g10_a_mistake_in_the_executors_configuration_is_named(dovecot: Dovecot,
     _refused(houses.executor, dovecot.port, EXECUTOR_MISTAKES[what])
 
 
+@pytest.mark.parametrize("name", ["reader", "executor"])
 def test_g10_a_wrong_password_and_an_untrusted_certificate_are_named_and_not_repeated(
-    dovecot: Dovecot, houses: Houses
+    dovecot: Dovecot, houses: Houses, name: str
 ) -> None:
-    for house in (houses.reader, houses.executor):
-        secret = house.folder / "secret"
-        right = secret.read_text()
-        _write(secret, "not-the-password")
-        done = house.run("serve")
-        assert (2, True) == (done.returncode, "refused the login" in done.stderr), done.stderr
-        assert "not-the-password" not in done.stderr
-        _write(secret, right)
-        config = house.config.read_text()
-        house.config.write_text(
-            config.replace('tls = "none"', 'tls = "tls"').replace(
-                f"port = {dovecot.port}", f"port = {dovecot.tls_port}"
-            )
-        )
-        done = house.run("serve")
-        assert (2, True) == (done.returncode, "certificate" in done.stderr), done.stderr
-        # with the authority named, the same server is trusted
-        house.config.write_text(
-            house.config.read_text().replace('tls = "tls"', f'tls = "tls"\nca_file = "{dovecot.ca_file}"')
-        )
-        house.start()
-        assert 0 == house.stop()
+    house: House = getattr(houses, name)
+    secret = house.folder / "secret"
+    right = secret.read_text()
+    _write(secret, "not-the-password")
+    done = house.run("serve")
+    assert (2, True) == (done.returncode, "refused the login" in done.stderr), done.stderr
+    assert "not-the-password" not in done.stderr
+    _write(secret, right)
+    config = house.config.read_text()
+    house.config.write_text(
+        config.replace('tls = "none"', 'tls = "tls"').replace(f"port = {dovecot.port}", f"port = {dovecot.tls_port}")
+    )
+    done = house.run("serve")
+    assert (2, True) == (done.returncode, "certificate" in done.stderr), done.stderr
+    # with the authority named, the same server is trusted
+    house.config.write_text(
+        house.config.read_text().replace('tls = "tls"', f'tls = "tls"\nca_file = "{dovecot.ca_file}"')
+    )
+    house.start()
+    assert 0 == house.stop()
 
 
 def _write(path: Path, text: str) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.conftest import mail_server
-from tests.end_to_end.houses import House, Houses, Person, eventually, free_port, furnish, write_executor, write_reader
+from tests.end_to_end.houses import House, Houses, Person, eventually, furnish, write_executor, write_reader
 from tests.end_to_end.letters import letter
 from tests.end_to_end.os_users import Program, User, common_ground, make_user, program_in
 from tests.servers.dovecot import Dovecot
+from tests.servers.ports import free_port
 
 LINK_GROUP = "mw-test-link"
 

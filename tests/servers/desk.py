@@ -164,7 +164,7 @@ class Rows:
         """Evidence, as the executor writes it after it has looked."""
         with self.journal.writing() as writing:
             evidence_rows.keep_text(writing, proposal_id, "reading", seen.canonical().decode())
-            number = evidence_rows.store(
+            return evidence_rows.record(
                 writing,
                 Evidence(
                     proposal=proposal_id,
@@ -177,9 +177,6 @@ class Rows:
                     reading_version=seen.reading_version,
                     reading_sha256=seen.sha256(),
                 ),
-            )
-            return writing.change(
-                proposal_id, "evidence", "executor", evidence=number, waiting_code=None, waiting_since=None
             )
 
     def wait(self, proposal_id: str, code: str) -> None:

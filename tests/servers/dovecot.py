@@ -31,6 +31,7 @@ from tests.servers.dovecot_config import (
     config_2_4,
     users_file,
 )
+from tests.servers.ports import free_port
 from tests.servers.rawlog import client_logs
 from tests.servers.snapshot import Snapshot, take_snapshot
 from tests.servers.throw_away_ca import make_certificates
@@ -47,9 +48,6 @@ OS_USER: Final = "mailwarrant-test"
 _START_DEADLINE: Final = 20.0
 _END_DEADLINE: Final = 10.0
 _CLIENT_TIMEOUT: Final = 30.0
-# Below the kernel's range for outgoing connections (32768 and up), so that no client's socket takes a port
-# while the server is down between stop() and start().
-_PORTS: Final = range(20_000, 32_000)
 
 
 class DovecotUnusableError(RuntimeError):
@@ -70,7 +68,7 @@ class Dovecot:
         self.process: subprocess.Popen[bytes] | None = None
         self._binary = _dovecot_binary()
         self._account = _unprivileged_account()
-        self.port, self.tls_port = _free_ports(2)
+        self.port, self.tls_port = free_port(), free_port()
         self.layout = Layout(Path(tempfile.mkdtemp(prefix="mw-imap-", dir="/tmp")))
 
     @property
@@ -277,17 +275,6 @@ def _unprivileged_account() -> tuple[int, int]:
         subprocess.run([*command, "--shell", "/usr/sbin/nologin", OS_USER], capture_output=True, check=False)
         account = pwd.getpwnam(OS_USER)
     return account.pw_uid, account.pw_gid
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        ports: list[int] = []
-        while len(ports) < count:
-            port = secrets.choice(_PORTS)
-            with contextlib.suppress(OSError):
-                held.enter_context(socket.create_server((HOST, port)))
-                ports.append(port)
-        return ports
 
 
 def _greets(port: int) -> bool:

@@ -28,7 +28,9 @@ class Served:
         return f"http://localhost:{self.port}"
 
     def serve(self, app: ASGIApp) -> Self:
-        config = uvicorn.Config(app, log_level="error", lifespan="on", timeout_graceful_shutdown=2, ws="none")
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=2, ws="none"
+        )
         server = self._server = uvicorn.Server(config)
         ready = threading.Event()
         startup = server.startup
