@@ -33,16 +33,23 @@ class Token(NamedTuple):
 # Each quote or parenthesis that nothing closes costs a look at the rest of the text. People forget one.
 _MAX_UNCLOSED: Final = 3
 
-_SPACE: Final = re.compile(r"[ \t\r\n]*+")
 _QUOTED: Final = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _DOMAIN_LITERAL: Final = re.compile(r"\[[^\[\]<>,;\"]*+\]")
 _QUOTED_PAIR: Final = re.compile(r"\\(.)", re.DOTALL)
 _LINE_BREAK: Final = re.compile(r"[\r\n]++")
 _COMMENT_MARK: Final = re.compile(r"\\.|\(++|\)++", re.DOTALL)
-_NOTHING_OPENS: Final = re.compile(r'[ \t\r\n("]*+')
-_ATOMS: Final = {
-    specials: re.compile(f'[^ \\t\\r\\n"({re.escape(specials)}]++') for specials in ("<>,;:@", "<>,", ";=", ";")
-}
+_SPECIALS: Final = ("<>,;:@", "<>,", ";=", ";")
+_ATOMS: Final = {specials: re.compile(f'[^ \\t\\r\\n"({specials}]++') for specials in _SPECIALS}
+
+
+def _token_after(skipped: str, specials: str) -> re.Pattern[str]:
+    """White space, then an atom that begins no encoded-word or literal, or a special, or neither."""
+    atom = f'[^ \\t\\r\\n"(\\[={specials}][^ \\t\\r\\n"({specials}]*+'
+    return re.compile(f"{skipped}(?:({atom})|([{specials}](?<!=)))?+")
+
+
+_USUAL_TOKENS: Final = {specials: _token_after(r"[ \t\r\n]*+", specials) for specials in _SPECIALS}
+_TOKENS_WHERE_NOTHING_OPENS: Final = {specials: _token_after(r'[ \t\r\n("]*+', specials) for specials in _SPECIALS}
 
 
 def tokens(text: str, specials: str) -> Iterator[Token]:
@@ -51,23 +58,27 @@ def tokens(text: str, specials: str) -> Iterator[Token]:
     `specials`: the characters that stand for themselves, one of the closed set that `_ATOMS` names. A quote or
     parenthesis that nothing closes is dropped, so that what follows it is still read.
     """
-    atom = _ATOMS[specials]
+    usual = _USUAL_TOKENS[specials]
     position = unclosed = 0
-    while True:
-        space = (_SPACE if unclosed < _MAX_UNCLOSED else _NOTHING_OPENS).match(text, position)
-        position = space.end() if space else position
-        if position >= len(text):
+    while found := usual.match(text, position):
+        position = found.end()
+        if found[1]:
+            yield Token(TokenKind.ATOM, found[1], found.start(1), position)
+        elif found[2]:
+            yield Token(TokenKind.SPECIAL, found[2], position - 1, position)
+        elif position == len(text):
             return
-        token = None
-        if text[position] in '("':
-            token = _enclosed_at(text, position)
-            if token is None:
-                unclosed += 1
-                position += 1
-                continue
-        token = token or _token_at(text, position, atom)
-        yield token
-        position = token.end
+        elif text[position] not in '("':
+            token = _token_at(text, position, _ATOMS[specials])
+            yield token
+            position = token.end
+        elif enclosed := _enclosed_at(text, position):
+            yield enclosed
+            position = enclosed.end
+        else:
+            position += 1
+            unclosed += 1
+            usual = (_USUAL_TOKENS if unclosed < _MAX_UNCLOSED else _TOKENS_WHERE_NOTHING_OPENS)[specials]
 
 
 def _enclosed_at(text: str, start: int) -> Token | None:
