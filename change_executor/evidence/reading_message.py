@@ -115,11 +115,10 @@ def read_message(octets: bytes, *, cut: bool, names: Sequence[str], authserv_id:
         *_about_facts(message, page),
         *_about_links(link_findings(message, readable)),
         *_about_form(message),
+        *_about_authentication(verified),
     ]
     if smuggled:
         warnings.append(Caution(code="invisible_words"))
-    if verified is not None and verified.verdict is Verdict.FAILED:
-        warnings.append(Caution(code="authentication_failed", detail=verified.results))
     if page.removed:
         warnings.append(Caution(code="invisible_characters", detail=str(page.removed)))
     return Reading(
@@ -208,6 +207,11 @@ def _about_links(findings: Sequence[LinkFinding]) -> Iterable[Caution]:
         if hosts:
             more = f" and {len(hosts) - _MAX_NAMED_HOSTS} more" if len(hosts) > _MAX_NAMED_HOSTS else ""
             yield Caution(code=code, detail=", ".join(hosts[:_MAX_NAMED_HOSTS])[: MAX_LINE_CHARACTERS - 20] + more)
+
+
+def _about_authentication(verified: Authentication | None) -> Iterable[Caution]:
+    if verified is not None and verified.verdict is Verdict.FAILED:
+        yield Caution(code="authentication_failed", detail=verified.results)
 
 
 def _verified(message: Message, authserv_id: str | None, page: _Page) -> Authentication | None:
