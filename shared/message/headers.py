@@ -4,13 +4,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeAlias
 
-from shared.message.addresses import Address, parse_addresses, parse_groups
+from shared.message.addresses import Address, AddressGroup, parse_groups
 from shared.message.dates import parse_date
 from shared.message.fields import JSON, HeaderField
 from shared.message.ids import parse_message_ids, parse_urls
 from shared.message.words import decode_words, nfc
+
+Groups: TypeAlias = tuple[AddressGroup, ...]
+KnownGroups: TypeAlias = dict[HeaderField, Groups]
 
 
 class HeaderForm(StrEnum):
@@ -125,30 +128,45 @@ def addresses_json(addresses: Sequence[Address]) -> list[JSON]:
     return [{"name": address.name, "email": address.email} for address in addresses]
 
 
-def _grouped_json(field: HeaderField) -> JSON:
-    return [
-        {"name": group.name, "addresses": addresses_json(group.addresses)} for group in parse_groups(unfolded(field))
-    ]
+def _grouped_json(groups: Groups) -> JSON:
+    return [{"name": group.name, "addresses": addresses_json(group.addresses)} for group in groups]
 
 
 def _list_or_none(values: tuple[str, ...] | None) -> JSON:
     return None if values is None else list(values)
 
 
+_OF_GROUPS: Final[Mapping[HeaderForm, Callable[[Groups], JSON]]] = {
+    HeaderForm.ADDRESSES: lambda groups: addresses_json([one for group in groups for one in group.addresses]),
+    HeaderForm.GROUPED_ADDRESSES: _grouped_json,
+}
+
 _READERS: Final[Mapping[HeaderForm, Callable[[HeaderField], JSON]]] = {
     HeaderForm.RAW: raw,
     HeaderForm.TEXT: text,
-    HeaderForm.ADDRESSES: lambda field: addresses_json(parse_addresses(unfolded(field))),
-    HeaderForm.GROUPED_ADDRESSES: _grouped_json,
     HeaderForm.MESSAGE_IDS: lambda field: _list_or_none(parse_message_ids(unfolded(field))),
     HeaderForm.DATE: lambda field: parse_date(unfolded(field)),
     HeaderForm.URLS: lambda field: _list_or_none(parse_urls(unfolded(field))),
 }
 
 
-def read_header(instances: Sequence[HeaderField], form: HeaderForm, *, all_instances: bool = False) -> JSON:
-    """Return a field's value: the last instance's or None; with `all_instances` a list in order (RFC 8621 §4.1.3)."""
-    reader = _READERS[form]
+def read_header(
+    instances: Sequence[HeaderField], form: HeaderForm, known_groups: KnownGroups, *, all_instances: bool = False
+) -> JSON:
+    """Return a field's value: the last instance's or None; with `all_instances` a list in order (RFC 8621 §4.1.3).
+
+    `known_groups` holds the address lists that were read already, and gets those that are read now.
+    """
     if all_instances:
-        return [reader(field) for field in instances]
-    return reader(instances[-1]) if instances else None
+        return [_value(field, form, known_groups) for field in instances]
+    return _value(instances[-1], form, known_groups) if instances else None
+
+
+def _value(field: HeaderField, form: HeaderForm, known_groups: KnownGroups) -> JSON:
+    from_groups = _OF_GROUPS.get(form)
+    if from_groups is None:
+        return _READERS[form](field)
+    groups = known_groups.get(field)
+    if groups is None:
+        groups = known_groups[field] = parse_groups(unfolded(field))
+    return from_groups(groups)

@@ -9,7 +9,7 @@ from shared.identity import blob_id
 from shared.message.charset import Decoded
 from shared.message.defects import Defect
 from shared.message.fields import JSON, FieldsByName, HeaderField, by_name
-from shared.message.headers import HeaderForm, read_header
+from shared.message.headers import HeaderForm, KnownGroups, read_header
 from shared.message.transfer import decode_transfer
 
 
@@ -19,6 +19,7 @@ class Once:
 
     by_name: FieldsByName | None = None
     headers: dict[tuple[str, HeaderForm, bool], JSON] = field(default_factory=dict)
+    groups: KnownGroups = field(default_factory=dict)
     content: bytes | None = None
     text: Decoded | None = None
     is_known: bool = True
@@ -105,7 +106,9 @@ class Part:
         """Return one of the part's own header fields in a form, as `Message.header` does."""
         asked = (name.lower(), form, all_instances)
         if asked not in self.once.headers:
-            self.once.headers[asked] = read_header(self.named(name), form, all_instances=all_instances)
+            self.once.headers[asked] = read_header(
+                self.named(name), form, self.once.groups, all_instances=all_instances
+            )
         return self.once.headers[asked]
 
     def named(self, name: str) -> Sequence[HeaderField]:
