@@ -134,7 +134,7 @@ def token_create(
     config: Config = DEFAULT_PATH,
 ) -> None:
     """Make a token for an agent and print it, once."""
-    with _access(config) as access:
+    with _access(config, may_create=True) as access:
         print(access.create_token(agent, timedelta(days=days)).text)
 
 
@@ -162,14 +162,21 @@ def token_revoke(
 
 
 @contextmanager
-def _access(config: Path) -> "Iterator[Access]":
+def _access(config: Path, *, may_create: bool = False) -> "Iterator[Access]":
     import secrets  # noqa: PLC0415 - with the rest
 
     from agent_reader.access import Access  # noqa: PLC0415 - heavy
+    from agent_reader.access.database import FILE_NAME  # noqa: PLC0415 - heavy
     from agent_reader.listening import check_owner  # noqa: PLC0415 - with the rest
 
     folder = load_settings(config, ReaderSettings).store.folder
     check_owner(folder)
+    if not may_create and not (folder / FILE_NAME).exists():
+        raise ConfigurationError(
+            "[store] url",
+            f"there is no read log in {folder}.",
+            "Mend the path; the reader makes it at its first start.",
+        )
     with Access(folder, _now, secrets.token_bytes) as access:
         yield access
 

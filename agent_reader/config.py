@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Final, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from shared.imap_login import ImapLogin
-from shared.settings import Section
+from shared.settings import Section, absolute_sqlite_url
 
 DEFAULT_PATH: Final = Path("/etc/mailwarrant/reader.toml")
 _SQLITE: Final = "sqlite:///"
@@ -53,7 +53,7 @@ class Server(Section):
 class StoreSettings(Section):
     """`[store]`: the folder of the index, e.g. `sqlite:////var/lib/agent-reader`; plain text on disk to its readers."""
 
-    url: Annotated[str, StringConstraints(pattern=r"^sqlite:///.+")]
+    url: Annotated[str, AfterValidator(absolute_sqlite_url)]
 
     @property
     def folder(self) -> Path:

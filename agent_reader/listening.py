@@ -25,7 +25,7 @@ _BACKLOG: Final = 128
 def sole_use_of(folder: Path) -> Iterator[None]:
     """Hold the folder of the index for one reader. Raises `ConfigurationError` where another holds it."""
     try:
-        folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         descriptor = os.open(folder / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise ConfigurationError(

@@ -57,7 +57,7 @@ def create_token(
     config: Config = DEFAULT_CONFIG,
 ) -> None:
     """Make a token and print it; it is shown this once."""
-    with _journal(config) as (journal, settings):
+    with _journal(config, may_create=True) as (journal, settings):
         from change_executor.intake import proposer_tokens  # noqa: PLC0415 - the journal is heavy
 
         if settings.queue(queue) is None:
@@ -99,11 +99,11 @@ def revoke_token(token_id: str, config: Config = DEFAULT_CONFIG) -> None:
 @user.command("add")
 def add_user(name: str, config: Config = DEFAULT_CONFIG) -> None:
     """Let a person decide; they come in by a link."""
-    with _journal(config) as (journal, _):
+    with _journal(config, may_create=True) as (journal, _):
         from change_executor.review.people import add_person  # noqa: PLC0415 - the journal is heavy
 
         add_person(journal, name)
-        print(f"{name} may decide. Let them in by: change-executor user link {name}")
+        print(f"{name} may decide. Let them in by: {sys.argv[0]} user link {name} --config {config}")
 
 
 @user.command("link")
@@ -120,10 +120,11 @@ def link_user(name: str, config: Config = DEFAULT_CONFIG) -> None:
 @app.command()
 def stop(config: Config = DEFAULT_CONFIG) -> None:
     """Press the stop button: no proposal is taken and nothing moves until `resume`."""
-    with _journal(config) as (journal, _):
+    with _journal(config) as (journal, settings):
         from change_executor.switch import press_stop  # noqa: PLC0415 - the journal is heavy
 
         print("Stopped." if press_stop(journal, _OPERATOR) else "It was stopped already.")
+        _tell(f"In the journal {settings.journal.url}")
 
 
 @app.command()
@@ -151,12 +152,15 @@ def verify_audit(config: Config = DEFAULT_CONFIG) -> None:
 
 
 @contextmanager
-def _journal(config: Path) -> "Iterator[tuple[Journal, ExecutorSettings]]":
+def _journal(config: Path, *, may_create: bool = False) -> "Iterator[tuple[Journal, ExecutorSettings]]":
     with _mistakes_named():
-        from change_executor.journal.open import open_journal  # noqa: PLC0415 - the database is heavy
+        from change_executor.journal.open import journal_path, open_journal  # noqa: PLC0415 - the database is heavy
 
         settings = _settings(config)
-        journal = open_journal(settings.journal.url, _utc_now)
+        is_new = not journal_path(settings.journal.url).exists()
+        journal = open_journal(settings.journal.url, _utc_now, may_create=may_create)
+        if is_new:
+            _tell(f"Made a new journal: {settings.journal.url}")
         try:
             yield journal, settings
         finally:

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Annotated, Final, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from shared.imap_login import ImapLogin
 from shared.proposal import QUEUE_PATTERN, ROLE_PATTERN
-from shared.settings import Section
+from shared.settings import AbsolutePath, Section, absolute_sqlite_url
 
 DEFAULT_PATH: Final = Path("/etc/mailwarrant/executor.toml")
 
@@ -30,7 +30,7 @@ class Review(Section):
     """
 
     listen: Address = "127.0.0.1:8622"
-    allow_uids: frozenset[Uid]
+    allow_uids: Annotated[frozenset[Uid], Field(min_length=1)]
     public_url: Annotated[str, StringConstraints(pattern=r"^https?://[a-z0-9.:-]+$", max_length=255)] | None = None
 
     @model_validator(mode="after")
@@ -48,14 +48,14 @@ class Review(Section):
 class Reader(Section):
     """`[reader]`: the reader's private socket, and the uid that must be behind it when given."""
 
-    socket: Path = Path("/run/mailwarrant/reader.sock")
+    socket: AbsolutePath = Path("/run/mailwarrant/reader.sock")
     uid: Uid | None = None
 
 
 class JournalSettings(Section):
     """`[journal]`: the database, e.g. `sqlite:////var/lib/change-executor/journal.db`."""
 
-    url: Annotated[str, StringConstraints(pattern=r"^sqlite:///")]
+    url: Annotated[str, AfterValidator(absolute_sqlite_url)]
 
 
 class Destination(Section):

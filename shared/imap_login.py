@@ -6,7 +6,6 @@ Each house gives its own closed table of verbs; a client that is not guarded can
 import ipaddress
 import socket
 import ssl
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 import imapclient
@@ -15,7 +14,7 @@ from imapclient.exceptions import IMAPClientError, LoginError
 from pydantic import Field, model_validator
 
 from shared.imap_guard import Guard, GuardRefusal, VerbTable
-from shared.settings import ConfigurationError, Section, read_secret
+from shared.settings import AbsolutePath, ConfigurationError, Section, read_secret
 
 CONNECT_SECONDS: Final = 15.0
 # A dead server must not hold a sync for ever; a live one that builds an index answers within a minute.
@@ -32,9 +31,9 @@ class ImapLogin(Section):
     port: Annotated[int, Field(ge=1, le=65535)] = 993
     tls: Literal["tls", "starttls", "none"] = "tls"
     user: Annotated[str, Field(min_length=1, max_length=255)]
-    secret_file: Path | None = None
+    secret_file: AbsolutePath | None = None
     secret_command: tuple[str, ...] | None = None
-    ca_file: Path | None = None
+    ca_file: AbsolutePath | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -1,11 +1,14 @@
 """Configuration: read once, frozen, and every mistake named with its file, its key and its mend."""
 
+import os
+import stat
 import subprocess
 import tomllib
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, ValidationError
+from pydantic_core import ErrorDetails
 
 # A password manager that asks a person takes seconds; one that hangs must not hang the start.
 SECRET_COMMAND_SECONDS: Final = 30
@@ -21,6 +24,22 @@ class ConfigurationError(Exception):
     def __init__(self, where: str, what: str, fix: str) -> None:
         super().__init__(f"{where}: {what}\n  {fix}")
         self.where, self.what, self.fix = where, what, fix
+
+
+def _absolute(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError("write the whole path, from /; `~` is not expanded")
+    return path
+
+
+AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
+
+
+def absolute_sqlite_url(url: str) -> str:
+    """Return the address of a file or folder if its path is whole: relative ones mean another place to each command."""
+    if not url.startswith("sqlite:////") or len(url) == len("sqlite:////"):
+        raise ValueError("write it as sqlite:////whole/path, with four slashes; `~` is not expanded")
+    return url
 
 
 class Section(BaseModel):
@@ -51,9 +70,10 @@ def settings_from(raw: dict[str, Any], kind: type[Settings], where: str) -> Sett
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
+        mistakes = _own_mistakes(error)
+        first = mistakes[0]
         key = ".".join(str(step) for step in first["loc"]) or "the file"
-        others = error.error_count() - 1
+        others = len(mistakes) - 1
         also = f" ({others} more after this)" if others else ""
         if first["type"] == "extra_forbidden":
             what, fix = (
@@ -68,6 +88,17 @@ def settings_from(raw: dict[str, Any], kind: type[Settings], where: str) -> Sett
                 "Mend the value: deploy/examples/ shows each key's form.",
             )
         raise ConfigurationError(where, what, fix) from None
+
+
+def _own_mistakes(error: ValidationError) -> list[ErrorDetails]:
+    # A list whose only entry is wrong is reported as too short as well; that is no second mistake.
+    found = error.errors(include_url=False, include_input=False)
+    inner = {mistake["loc"] for mistake in found}
+    return [
+        mistake
+        for mistake in found
+        if not any(len(loc) > len(mistake["loc"]) and loc[: len(mistake["loc"])] == mistake["loc"] for loc in inner)
+    ]
 
 
 def read_secret(secret_file: Path | None, secret_command: tuple[str, ...] | None, where: str) -> SecretStr:
@@ -97,6 +128,7 @@ def read_secret(secret_file: Path | None, secret_command: tuple[str, ...] | None
 def _file_octets(path: Path, where: str) -> bytes:
     try:
         with path.open("rb") as file:
+            _refuse_public_file(file.fileno(), path, where)
             octets = file.read(MAX_SECRET_OCTETS + 1)
     except OSError as error:
         raise ConfigurationError(
@@ -109,6 +141,14 @@ def _file_octets(path: Path, where: str) -> bytes:
             where, f"the secret file {path} is over 16 KiB.", "Name the file that holds the password."
         )
     return octets
+
+
+def _refuse_public_file(descriptor: int, path: Path, where: str) -> None:
+    # A group may be meant (a service manager's); everybody never is.
+    if os.fstat(descriptor).st_mode & stat.S_IRWXO:
+        raise ConfigurationError(
+            where, f"the secret file {path} can be read by every user of this machine.", f"Close it: chmod 400 {path}"
+        )
 
 
 def _command_octets(command: tuple[str, ...], where: str) -> bytes:

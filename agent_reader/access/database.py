@@ -27,7 +27,7 @@ def open_file(folder: Path) -> Path:
     """Make or migrate the access file in a folder, and return its path. Raises `ConfigurationError`."""
     path = (folder / FILE_NAME).absolute()
     try:
-        folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         _make_private(path)
         connection = connect(path)
     except OSError as error:

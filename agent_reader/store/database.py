@@ -52,7 +52,7 @@ def open_file(path: Path, epoch: str) -> apsw.Connection:
     `epoch` names this file's states if it is made now.
     """
     try:
-        path.parent.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         _make_private(path)
         _migrate(path)
         return _prepared(path, epoch)

@@ -4,6 +4,7 @@ Two processes that start at once take turns: whoever comes second finds the work
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import sqlite3
@@ -22,9 +23,19 @@ from shared.settings import ConfigurationError
 _FILE_MODE: Final = 0o600
 
 
-def open_journal(url: str, clock: Clock) -> Journal:
-    """Open the journal at `sqlite:///PATH`, making or migrating it first. Raises `ConfigurationError`."""
+def open_journal(url: str, clock: Clock, *, may_create: bool = True) -> Journal:
+    """Open the journal at `sqlite:////PATH`, making or migrating it first.
+
+    Raises `ConfigurationError`, also for one that is not there where it may not be made: whoever presses stop in an
+    empty journal would stop nothing.
+    """
     path = journal_path(url)
+    if not may_create and not path.exists():
+        raise ConfigurationError(
+            f"[journal] url = {url}",
+            f"there is no journal at {path}.",
+            "Mend the path; `change-executor serve` makes a journal at its first start.",
+        )
     try:
         with _folder_locked(path):
             _make_private(path)
@@ -33,7 +44,9 @@ def open_journal(url: str, clock: Clock) -> Journal:
         raise ConfigurationError(
             f"[journal] url = {url}",
             f"{error.filename or path} cannot be used: {error.strerror}.",
-            "Make the folder, and let the executor's user own it (mode 0700).",
+            "Mount it writable."
+            if error.errno == errno.EROFS
+            else "Make the folder, and let the executor's user own it (mode 0700).",
         ) from None
     except (DBAPIError, sqlite3.Error) as error:
         cause = error.orig if isinstance(error, DBAPIError) else error

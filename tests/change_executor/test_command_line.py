@@ -71,8 +71,9 @@ def test_tokens_are_made_listed_and_revoked_on_the_machine(machine: Machine) -> 
 
 
 def test_people_are_added_and_let_in_on_the_machine(machine: Machine) -> None:
+    machine.said("user", "add", "bob")
     assert "user add ada" in machine.refuses("user", "link", "ada")
-    machine.said("user", "add", "ada")
+    assert f"user link ada --config {machine.house.config}" in machine.said("user", "add", "ada")
     assert "already" in machine.refuses("user", "add", "ada")
     link = machine.said("user", "link", "ada").strip()
     address, _, secret = link.partition("#")
@@ -82,11 +83,25 @@ def test_people_are_added_and_let_in_on_the_machine(machine: Machine) -> None:
 
 
 def test_the_stop_button_is_pressed_once_and_released_once(machine: Machine) -> None:
+    machine.said("user", "add", "ada")
     assert "Stopped." in machine.said("stop")
     assert "already" in machine.said("stop")
     assert "Released." in machine.said("resume")
     assert "was not" in machine.said("resume")
-    assert machine.said("audit", "verify").startswith("2 events")
+    assert machine.said("audit", "verify").startswith("3 events")
+
+
+@pytest.mark.parametrize(
+    "command", [("stop",), ("resume",), ("audit", "verify"), ("token", "list"), ("user", "link", "x")]
+)
+def test_no_command_stops_or_verifies_a_journal_that_is_not_there(machine: Machine, command: tuple[str, ...]) -> None:
+    assert "there is no journal" in machine.refuses(*command)
+    assert not (machine.folder / "journal.db").exists()
+
+
+def test_a_new_journal_is_said_to_be_new(machine: Machine) -> None:
+    assert "new journal" in machine.run("user", "add", "ada").stderr
+    assert "new journal" not in machine.run("user", "add", "bob").stderr
 
 
 def test_a_changed_journal_is_found_on_the_machine(machine: Machine) -> None:

@@ -1,8 +1,9 @@
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import pytest
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from shared.imap_login import ImapLogin
 from shared.settings import ConfigurationError, Section, load_settings, read_secret, settings_from
@@ -60,6 +61,7 @@ def test_a_missing_file_is_said_to_be_missing(tmp_path: Path) -> None:
 def test_a_secret_comes_from_a_file_or_a_command_without_its_line_end(tmp_path: Path) -> None:
     path = tmp_path / "secret"
     path.write_text("pass word\n")
+    path.chmod(0o640)
     assert "pass word" == read_secret(path, None, "login").get_secret_value()
     command = (sys.executable, "-c", "print('from command')")
     assert "from command" == read_secret(None, command, "login").get_secret_value()
@@ -69,9 +71,19 @@ def test_a_secret_comes_from_a_file_or_a_command_without_its_line_end(tmp_path: 
 def test_a_secret_that_is_no_line_of_text_is_refused_without_being_repeated(tmp_path: Path, octets: bytes) -> None:
     path = tmp_path / "secret"
     path.write_bytes(octets)
+    path.chmod(0o400)
     with pytest.raises(ConfigurationError) as caught:
         read_secret(path, None, "the login `shop`")
     assert "the login `shop`" in str(caught.value)
+    assert "chmod" not in str(caught.value)
+
+
+def test_a_secret_file_that_everybody_can_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    path.write_text("pass word\n")
+    path.chmod(0o644)
+    with pytest.raises(ConfigurationError, match=f"chmod 400 {path}"):
+        read_secret(path, None, "login")
 
 
 @pytest.mark.parametrize("command", [(sys.executable, "-c", "raise SystemExit(3)"), ("/nonexistent/command",)])
@@ -85,6 +97,25 @@ def test_a_login_without_tls_is_for_this_machine_only() -> None:
     assert "127.0.0.1" == settings_from(raw, ImapLogin, "reader.toml").host
     with pytest.raises(ConfigurationError, match="loopback"):
         settings_from(raw | {"host": "mail.shop.example"}, ImapLogin, "reader.toml")
+
+
+@pytest.mark.parametrize("key", ["secret_file", "ca_file"])
+@pytest.mark.parametrize("path", ["~/secret", "secret", "./secret"])
+def test_a_path_is_whole_since_each_command_starts_somewhere_else(key: str, path: str) -> None:
+    raw = {"id": "shop", "host": "127.0.0.1", "user": "shop", "secret_file": "/x"}
+    with pytest.raises(ConfigurationError, match="not expanded"):
+        settings_from(raw | {key: path}, ImapLogin, "reader.toml")
+
+
+def test_a_wrong_entry_is_one_mistake_and_not_a_short_list_too() -> None:
+    class _Listed(Section):
+        entries: Annotated[tuple[_Inner, ...], Field(min_length=1)]
+
+    with pytest.raises(ConfigurationError) as caught:
+        settings_from({"entries": [{"port": "x"}]}, _Listed, "example.toml")
+    assert "more after this" not in str(caught.value)
+    with pytest.raises(ConfigurationError, match="1 more after this"):
+        settings_from({"entries": [{"port": "x", "prot": 1}]}, _Listed, "example.toml")
 
 
 def test_a_login_has_one_source_of_its_secret() -> None:
