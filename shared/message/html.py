@@ -34,6 +34,9 @@ _TINY: Final = re.compile(r"\s*[01](?:px)?\s*")
 _PARAGRAPHS: Final = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre", "ul", "ol", "dl"})
 _LINES: Final = frozenset({"div", "li", "tr", "dt", "dd", "address", "center", "table", "caption", "body"})
 
+# Links do not take the colour of the text around them (WHATWG HTML §15.3.4).
+_LINK_COLOUR: Final = Declaration("#0000ee", is_important=False)
+
 _NOT_LAID_OUT: Final = (
     "The HTML is too deeply nested or too long to be laid out; its tags were removed, nothing was judged hidden."
 )
@@ -123,6 +126,7 @@ class _Walk:
         self.open: list[_Open] = []
         self.keys: list[ElementKey] = []
         self.was_hidden_by: HidingTrick | None = None
+        self.link_colour = _LINK_COLOUR
 
     def over(self, root: _Node) -> None:
         waiting: list[_Node | None] = [root]  # None: the innermost open element ends
@@ -188,6 +192,10 @@ class _Walk:
         rules = self.sheet.matching(key, self.keys)
         style = attributes.get("style")
         presentational = _presentational(attributes)
+        if key.tag == "body" and attributes.get("link"):
+            self.link_colour = Declaration((attributes["link"] or "").strip().lower(), is_important=False)
+        if key.tag == "a" and attributes.get("href") is not None:
+            presentational["color"] = self.link_colour
         if not rules and not style:
             return presentational
         layers: list[Mapping[str, Declaration]] = [presentational, *(rule.declarations for rule in rules)]
