@@ -24,6 +24,11 @@ class BodyLists:
     html_body: tuple[Part, ...]
     attachments: tuple[Part, ...]
 
+    @property
+    def has_attachment(self) -> bool:
+        """Whether there is an attachment that its sender did not mean to be shown inline."""
+        return any(part.disposition != "inline" for part in self.attachments)
+
 
 @dataclass(frozen=True, slots=True)
 class BodyValue:
@@ -116,7 +121,7 @@ def _is_inline(part: Part, index: int, multipart: str) -> bool:
 
 def has_attachment(message: Message) -> bool:
     """Whether there is an attachment that its sender did not mean to be shown inline (RFC 8621 §4.1.4)."""
-    return any(part.disposition != "inline" for part in body_lists(message).attachments)
+    return body_lists(message).has_attachment
 
 
 def body_value(part: Part, max_octets: int = 0) -> BodyValue:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from shared.identity import blob_id, message_digest
-from shared.message.bodies import BodyLists, body_lists, body_value, has_attachment
+from shared.message.bodies import BodyLists, body_lists, body_value
 from shared.message.fields import JSON, HeaderField
 from shared.message.headers import HeaderForm, parse_header_property, raw
 from shared.message.model import Message, Part
@@ -168,6 +168,8 @@ def email_json(
             }
         elif spelled in _BODY_LIST_PROPERTIES:
             answer[spelled] = [writer.json(part) for part in _list(lists, spelled)]
+        elif spelled == "hasAttachment":
+            answer[spelled] = lists.has_attachment
         elif spelled == "bodyStructure":
             answer[spelled] = writer.json(message.root, with_subparts=True)
         else:
@@ -190,8 +192,6 @@ def _message_property(message: Message, spelled: str) -> JSON:
             return len(message.octets)
         case "headers":
             return _headers_json(message.fields)
-        case "hasAttachment":
-            return has_attachment(message)
         case "preview":
             return preview(message)
         case _:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from shared.message.addresses import Address, AddressGroup, parse_groups
@@ -71,6 +72,8 @@ _ALLOWED: Final = (
 )
 
 
+# The properties that a client asks for are the same from message to message.
+@lru_cache(maxsize=256)
 def parse_header_property(spelled: str) -> HeaderProperty:
     """Return what a property like `header:From:asAddresses:all` asks for, or raise `BadHeaderProperty`.
 

@@ -61,8 +61,9 @@ def _text(part: Any) -> str:
 def library_whole(policy: str, *, every_field: bool) -> Parser:
     """Return what gives of Email/get all that `email` has a way to.
 
-    Every header field raw; subject, addresses, groups, date and ids parsed; of each part headers, type, name, size and
-    digest; the texts; the digest of the message and a preview.
+    Every header field raw; subject, addresses, groups, date and ids parsed, or every field decoded; of each part
+    headers, type, name, size, digest and the rest of an EmailBodyPart; the texts; which part is body, which attached;
+    the digest of the message and a preview.
     """
     headers = _parsed_headers if policy == "default" else _legacy_headers
 
@@ -72,6 +73,8 @@ def library_whole(policy: str, *, every_field: bool) -> Parser:
         if every_field:
             found += _others(message, policy)
         parts = [_part(part) for part in message.walk()]
+        if policy == "default":  # what it has for textBody, htmlBody and attachments
+            found += [message.get_body(("plain",)), message.get_body(("html",)), list(message.iter_attachments())]
         plain = next((text for kind, text in parts if kind == "text/plain"), "")
         preview = " ".join(plain.split())[:256]
         return len(found) + len(parts) + len(preview) + len(hashlib.sha256(octets).hexdigest())
@@ -120,6 +123,7 @@ def _part(part: Any) -> tuple[str, str]:
     if part.is_multipart():
         return kind, ""
     octets: bytes = part.get_payload(decode=True)
+    facts += [(name, str(part[name] or "")) for name in ("content-id", "content-language", "content-location")]
     facts += [
         (kind, part.get_content_charset() or ""),
         (part.get_content_disposition() or "", part.get_filename() or ""),
