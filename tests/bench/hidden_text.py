@@ -36,6 +36,13 @@ styles, geometry, clipping and what lies on top, for each run of text, scripts o
 
 Hidden means here: a person with that window sees nothing of it or cannot read it (letters below two pixels, contrast
 below 1.15, a twentieth of the ink or less). What cannot be judged counts as visible, so that no text is lost.
+
+On real mail: of 500 HTML messages of the SpamAssassin corpus, taken at random, Chromium shows 17,874 runs of text, and
+our reader shows each of them. Of 49 that it does not show (options of lists apart) our reader shows 8
+(`python -m tests.bench.hidden_real_mail`, November 2026). These messages are of 2002 and 2003: few style sheets, much
+old markup.
+
+The cases below are the hard ones.
 """
 
 

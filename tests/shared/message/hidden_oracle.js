@@ -78,6 +78,7 @@
   };
   const runs = [];
   const walker = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) if (walker.currentNode.data.trim()) runs.push(walker.currentNode);
+  const isText = (node) => node.data.trim() && !node.parentElement.closest("title, style, script, option");
+  while (walker.nextNode()) if (isText(walker.currentNode)) runs.push(walker.currentNode);
   return runs.map((node) => ({ text: node.data.trim(), seen: sees(node) }));
 }
