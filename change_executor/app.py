@@ -35,6 +35,7 @@ from change_executor.logs import configure_logs
 from change_executor.mover import Mover
 from change_executor.peers import PeerUidGate, can_tell_tcp_peers
 from change_executor.review.app import make_app as make_review
+from change_executor.sign_ins import SignIns
 from change_executor.worker import Worker, make_worker
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
@@ -56,7 +57,7 @@ def serve(settings: ExecutorSettings, checkpoint: Checkpoint = checkpoints.pass_
     """
     configure_logs()
     journal = open_journal(settings.journal.url, _utc_now)
-    connections = Connections()
+    connections = Connections(SignIns(journal.now))
     deadline = _Deadline(connections)
     try:
         _tell_head(journal, "journal:open")

@@ -5,8 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from change_executor.sign_ins import SignIns
 from shared.imap_guard import VerbTable
-from shared.imap_login import GuardedClient, ImapLogin, connect
+from shared.imap_login import GuardedClient, ImapFailure, ImapLogin, connect
+from shared.settings import ConfigurationError
 
 # A read timeout counts from the last octet, so a server that trickles would hold the worker for ever. Ten minutes
 # is more than 64 MiB takes on a slow line, and more than the longest lock wait that was seen (207 s).
@@ -14,9 +16,13 @@ SESSION_SECONDS: Final = 600.0
 
 
 class Connections:
-    """Opens guarded connections and can break all that are open; thread-safe."""
+    """Opens guarded connections and can break all that are open; thread-safe.
 
-    def __init__(self, session_seconds: float = SESSION_SECONDS) -> None:
+    With `sign_ins`, a credential that was refused is not tried again before its pause is over.
+    """
+
+    def __init__(self, sign_ins: SignIns | None = None, session_seconds: float = SESSION_SECONDS) -> None:
+        self.sign_ins = sign_ins
         self._session_seconds = session_seconds
         self._open: set[GuardedClient] = set()
         self._lock = threading.Lock()
@@ -27,7 +33,7 @@ class Connections:
 
         Raises `shared.imap_login.ImapFailure` or `shared.settings.ConfigurationError`.
         """
-        client = connect(login, table)
+        client = self._signed_in(login, table)
         deadline = threading.Timer(self._session_seconds, client.break_off)
         deadline.daemon = True
         deadline.start()
@@ -41,6 +47,18 @@ class Connections:
             deadline.cancel()
             deadline.join()
             client.close_connection()
+
+    def _signed_in(self, login: ImapLogin, table: VerbTable) -> GuardedClient:
+        if self.sign_ins is None:
+            return connect(login, table)
+        self.sign_ins.check(login.id)
+        try:
+            client = connect(login, table)
+        except (ImapFailure, ConfigurationError) as failure:
+            self.sign_ins.failed(login.id, failure)
+            raise
+        self.sign_ins.worked(login.id)
+        return client
 
     def break_all(self) -> None:
         """Break every open connection, so that whoever waits for an answer gets an error now."""

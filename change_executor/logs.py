@@ -42,8 +42,8 @@ def configure_logs(stream: TextIO = sys.stderr) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
-    # Libraries speak when something is wrong; alembic and uvicorn tell every step otherwise.
-    for name in ("alembic", "uvicorn", "asyncio", "httpx", "httpcore"):
+    # Libraries speak when something is wrong; these tell every step otherwise.
+    for name in ("alembic", "uvicorn", "asyncio", "httpx", "httpcore", "imapclient"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 

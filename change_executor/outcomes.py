@@ -38,9 +38,18 @@ class Waiting(StrEnum):
     MOVES_PER_HOUR = "moves_per_hour"
     MAIL_SERVER_UNREACHABLE = "mail_server_unreachable"
     LOGIN_REFUSED = "login_refused"
+    # TLS failed, or the certificate is not trusted
+    CERTIFICATE_REFUSED = "certificate_refused"
+    NO_STARTTLS = "no_starttls"
+    # a file of the login (its secret, its CA) cannot be read, or the secret's command failed
+    SECRET_UNREADABLE = "secret_unreadable"  # noqa: S105 - a code
     MAILBOX_REFUSED = "mailbox_refused"
     QUEUE_NOT_CONFIGURED = "queue_not_configured"
     READER_UNREACHABLE = "reader_unreachable"
+    # the reader answers and does not take the executor for the executor
+    READER_REFUSED = "reader_refused"
+    # the queue's `account` is none of the reader's
+    ACCOUNT_UNKNOWN = "account_unknown"
     # the reader does not know the message and says that it has not looked everywhere lately
     NOT_FOUND_YET = "not_found_yet"
     # after a doubt: found only where it lay; a command that was sent may still run late

@@ -1,6 +1,6 @@
 """Small steps of a proposal that several parts of the worker take: to wait with a reason, to end with an outcome."""
 
-from typing import Any
+from typing import Any, Final
 
 from change_executor.journal.journal import Proposal, Writing
 from change_executor.journal.moves import EXECUTOR
@@ -9,12 +9,21 @@ from change_executor.outcomes import Outcome, Waiting
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 
+# By the code of the failure; whatever else may pass by itself is a server that does not answer.
+_WAITING: Final = {
+    "login_refused": Waiting.LOGIN_REFUSED,
+    "certificate": Waiting.CERTIFICATE_REFUSED,
+    "no_starttls": Waiting.NO_STARTTLS,
+}
+
 
 def waiting_for(failure: ImapFailure | ConfigurationError) -> Waiting:
     """Return the reason to wait that a failure to sign in gives."""
-    if isinstance(failure, ImapFailure) and failure.retryable:
+    if isinstance(failure, ConfigurationError):
+        return Waiting.SECRET_UNREADABLE
+    if failure.retryable:
         return Waiting.MAIL_SERVER_UNREACHABLE
-    return Waiting.LOGIN_REFUSED
+    return _WAITING.get(failure.code, Waiting.LOGIN_REFUSED)
 
 
 def wait(writing: Writing, proposal: Proposal, waiting: Waiting) -> None:

@@ -50,6 +50,12 @@ GRACE_SECONDS: Final = 5.0
 # Connecting to a server that does not answer cannot be broken off, and ends by itself after 15 s.
 LAST_SECONDS: Final = 16.0
 
+# What waits for these waits as it should; the rest is trouble.
+_ORDINARY: Final = frozenset({Waiting.STOPPED, Waiting.MOVES_PER_HOUR, Waiting.NOT_FOUND_YET, Waiting.QUIET_TIME})
+_FOR_SIGNING_IN: Final = frozenset(
+    {Waiting.LOGIN_REFUSED, Waiting.CERTIFICATE_REFUSED, Waiting.NO_STARTTLS, Waiting.SECRET_UNREADABLE}
+)
+
 _DONE_IN: Final = (State.APPROVED, State.UNDOING, State.DOUBTFUL, State.UNDO_DOUBTFUL, State.PENDING)
 
 
@@ -185,6 +191,7 @@ class Worker:
             self._retry_later(proposal)
             return
         after = self._read(proposal.id)
+        self._tell_waiting(proposal, after)
         if after.waiting_code == Waiting.MAIL_SERVER_UNREACHABLE and credential is not None:
             servers_down.add(credential)
         if after.state is proposal.state and _wants_work(after):
@@ -209,6 +216,16 @@ class Worker:
             if writing.proposal(proposal.id).version == proposal.version:
                 wait(writing, proposal, Waiting.MAIL_SERVER_UNREACHABLE)
 
+    def _tell_waiting(self, before: Proposal, after: Proposal) -> None:
+        if after.waiting_code == before.waiting_code:
+            return
+        if after.waiting_code is None:
+            self._log.info("proposal:goes_on", proposal=after.id, waited_for=before.waiting_code)
+        elif after.waiting_code in _ORDINARY:
+            self._log.info("proposal:wait", proposal=after.id, code=after.waiting_code)
+        else:
+            self._log.warning("proposal:wait", proposal=after.id, code=after.waiting_code)
+
     def _read(self, proposal_id: str) -> Proposal:
         with self._journal.reading() as connection:
             row = connection.execute(select(schema.proposals).where(schema.proposals.c.id == proposal_id)).mappings()
@@ -218,11 +235,18 @@ class Worker:
         before = self._retries.get(_key(proposal))
         tried = 1 if before is None else before.tried + 1
         pause = min(FIRST_RETRY * 2 ** min(tried - 1, 16), LONGEST_RETRY)
-        due = self._journal.now() + pause
+        due = self._held_until(proposal) or self._journal.now() + pause
         if proposal.waiting_code == Waiting.QUIET_TIME:
             with self._journal.reading() as connection:
                 due = min(due, max(self._journal.now(), self._reconcile.quiet_time_ends(connection, proposal.id)))
         self._retries[_key(proposal)] = _Retry(tried, due)
+
+    def _held_until(self, proposal: Proposal) -> datetime | None:
+        # As soon as its credential may be tried again, and not before: trying sooner would tell nothing.
+        queue, sign_ins = self._settings.queue(proposal.queue), self._connections.sign_ins
+        if queue is None or sign_ins is None or proposal.waiting_code not in _FOR_SIGNING_IN:
+            return None
+        return sign_ins.held_until(queue.credential)
 
     def _expire(self) -> None:
         columns = schema.proposals.c

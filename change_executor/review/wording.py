@@ -41,10 +41,31 @@ WAITING: Final = {
     Waiting.STOPPED: "Everything is stopped. It goes on when someone resumes.",
     Waiting.MOVES_PER_HOUR: "This hour's limit of moves is reached. It goes on by itself.",
     Waiting.MAIL_SERVER_UNREACHABLE: "The mail server does not answer. The executor tries again by itself.",
-    Waiting.LOGIN_REFUSED: "The mail server refuses the executor's login. Someone has to mend its credential.",
+    Waiting.LOGIN_REFUSED: (
+        "The mail server refuses the executor's login. Someone has to mend `user` or the secret in executor.toml. "
+        "It is tried again ever more seldom, at last once an hour; a restart tries at once."
+    ),
+    Waiting.CERTIFICATE_REFUSED: (
+        "The mail server's certificate is not trusted. Someone has to mend `host`, `tls` or `ca_file` in executor.toml."
+    ),
+    Waiting.NO_STARTTLS: (
+        'The mail server does not offer STARTTLS. Someone has to set `tls = "tls"` and its port in executor.toml.'
+    ),
+    Waiting.SECRET_UNREADABLE: (
+        "The executor cannot read the secret (or the CA file) of its mail login. "
+        "Someone has to mend that file or its owner; the log names it."
+    ),
     Waiting.MAILBOX_REFUSED: "The mail server does not open one of the mailboxes. Someone has to mend its rights.",
     Waiting.QUEUE_NOT_CONFIGURED: "The configuration no longer has this queue or destination.",
     Waiting.READER_UNREACHABLE: "The reader does not answer, so nobody knows where to look. It is tried again.",
+    Waiting.READER_REFUSED: (
+        "The reader does not answer the executor's user. "
+        "Someone has to set `[server] executor_uid` in reader.toml, and let that user into the socket's group."
+    ),
+    Waiting.ACCOUNT_UNKNOWN: (
+        "The reader has no account of the name that the queue gives. "
+        "Someone has to mend the queue's `account` in executor.toml."
+    ),
     Waiting.NOT_FOUND_YET: "The reader does not know this message yet and is still syncing. It is tried again.",
     Waiting.QUIET_TIME: (
         "The message lies where it was, but a command that was sent may still run late. "

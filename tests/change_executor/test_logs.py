@@ -57,6 +57,6 @@ def test_an_error_is_told_by_its_kind_and_place(stream: io.StringIO) -> None:
 
 
 def test_libraries_that_tell_every_step_are_quiet(stream: io.StringIO) -> None:
-    for name in ("alembic.runtime.migration", "uvicorn.error", "asyncio", "httpx"):
+    for name in ("alembic.runtime.migration", "uvicorn.error", "asyncio", "httpx", "imapclient.imapclient"):
         logging.getLogger(name).info("step")
     assert [] == lines(stream)

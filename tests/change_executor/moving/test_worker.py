@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
 from change_executor.apply import Apply
 from change_executor.connections import Connections
@@ -17,6 +18,7 @@ from change_executor.journal.journal import NewProposal
 from change_executor.lifecycle import Event
 from change_executor.mover import Mover
 from change_executor.policy import policy_version
+from change_executor.sign_ins import Failure, SignIns, failure_code
 from change_executor.switch import press_stop, release_stop
 from change_executor.worker import FALLBACK_SECONDS, Worker, make_worker, take_worker_lock
 from shared.identity import email_id
@@ -27,11 +29,24 @@ from tests.servers.proxy import BreakingProxy, BreakPoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from tests.servers.dovecot import Dovecot
 
 PATIENCE = 20.0
+
+
+class _CountedSignIns(SignIns):
+    """Remembers each failure to sign in that a server, or a file, really gave."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        super().__init__(clock)
+        self.failures: list[str] = []
+
+    def failed(self, credential: str, failure: Failure) -> None:
+        self.failures.append(failure_code(failure))
+        super().failed(credential, failure)
 
 
 class _Office:
@@ -45,7 +60,8 @@ class _Office:
 
     def hire(self) -> Worker:
         shop = self.workshop
-        connections = Connections()
+        self.sign_ins = _CountedSignIns(shop.clock)
+        connections = Connections(self.sign_ins)
         log = structlog.wrap_logger(None, processors=[self._keep])
         return make_worker(shop.journal, shop.settings, mover=Mover(connections), connections=connections, log=log)
 
@@ -216,6 +232,70 @@ def test_a_server_that_is_down_is_waited_for_once_a_pass(office: _Office) -> Non
     office.workshop.clock.advance(seconds=2)
     office.worker.pass_once()
     assert {("applied", "moved", None)} == {office.workshop.told(each) for each in proposals}
+
+
+def _pass_all(office: _Office) -> None:
+    while office.worker.pass_once() == 0.0:
+        pass
+
+
+def test_a_refused_login_is_tried_ever_more_seldom_whatever_agents_and_people_do(office: _Office) -> None:
+    shop = office.workshop
+    messages = [b"Subject: %d\r\n\r\nhello\r\n" % number for number in range(6)]
+    approved = [shop.approved(office.deliver(octets), octets) for octets in messages[:3]]
+    secret = shop.settings.credentials[0].secret_file
+    assert secret is not None
+    right = secret.read_text()
+    secret.write_text("wrong")
+    with capture_logs() as logged:
+        for number, octets in enumerate(messages[3:]):
+            office.deliver(octets)
+            office.propose(octets, 100 + number)
+            _pass_all(office)
+        assert ["login_refused"] == office.sign_ins.failures
+        assert {("approved", None, "login_refused")} == {shop.told(each) for each in approved}
+        tried = []
+        for minute in range(1, 7):
+            shop.clock.advance(minutes=1)
+            press_stop(shop.journal, PERSON)
+            release_stop(shop.journal, PERSON)
+            before = len(office.sign_ins.failures)
+            _pass_all(office)
+            if len(office.sign_ins.failures) > before:
+                tried.append(minute)
+        assert [1, 5] == tried
+        secret.write_text(right)
+        shop.clock.advance(hours=1)
+        _pass_all(office)
+    assert {("applied", "moved", None)} == {shop.told(each) for each in approved}
+    # One line when it begins and one when it works again, and one for each proposal that waits.
+    assert [("mail_server:failed", "login_refused"), ("mail_server:works", None)] == [
+        (line["event"], line.get("code")) for line in logged
+    ]
+    assert "refused the login" in logged[0]["detail"]
+    assert logged[0]["fix"]
+    waits = [line for line in office.logged if line["event"] == "proposal:wait"]
+    assert 6 == len({line["proposal"] for line in waits}) == len(waits)
+    assert {("login_refused", "warning")} == {(line["code"], line["level"]) for line in waits}
+
+
+def test_a_secret_that_cannot_be_read_has_a_reason_of_its_own_and_no_login_is_tried(office: _Office) -> None:
+    shop = office.workshop
+    proposal = shop.approved(office.deliver())
+    secret = shop.settings.credentials[0].secret_file
+    assert secret is not None
+    kept = secret.rename(secret.with_name("elsewhere"))
+    with capture_logs() as logged:
+        office.worker.pass_once()
+        assert ("approved", None, "secret_unreadable") == shop.told(proposal)
+        kept.rename(secret)
+        office.worker.pass_once()
+        assert ("approved", None, "secret_unreadable") == shop.told(proposal)
+        shop.clock.advance(minutes=1)
+        office.worker.pass_once()
+    assert ("applied", "moved", None) == shop.told(proposal)
+    assert ["mail_server:failed", "mail_server:works"] == [line["event"] for line in logged]
+    assert str(secret) in logged[0]["detail"]
 
 
 def test_a_stop_holds_everything_and_a_release_lets_it_go_on(office: _Office) -> None:
