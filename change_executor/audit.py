@@ -133,7 +133,10 @@ def _verify_event(replay: _Replay, row: RowMapping) -> None:
     if kind.startswith("proposal:"):
         _replay_proposal(replay, name, subject, content)
     elif kind == "move:intended":
-        replay.facts["moves", content.get("move")] = {"proposal": subject} | _named(content, _MOVE_COLUMNS)
+        if not _is_number(content.get("move")):
+            replay.find(Fault.MALFORMED, name, "names no move")
+            return
+        replay.facts["moves", content["move"]] = {"proposal": subject} | _named(content, _MOVE_COLUMNS)
 
 
 def _content(details: object) -> dict[str, Any] | None:
@@ -146,7 +149,16 @@ def _content(details: object) -> dict[str, Any] | None:
     return content
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _replay_proposal(replay: _Replay, name: str, proposal_id: str, content: dict[str, Any]) -> None:
+    stated = content.get("set")
+    stated = stated if isinstance(stated, dict) else {}
+    if not _is_number(content.get("version")) or not (stated.get("evidence") is None or _is_number(stated["evidence"])):
+        replay.find(Fault.MALFORMED, name, "has no version, or names no evidence, as a number")
+        return
     row = replay.rows.get(proposal_id)
     before = (None, 0) if row is None else (row["state"], row["version"])
     step = (content.get("from"), content.get("version"))
@@ -156,8 +168,6 @@ def _replay_proposal(replay: _Replay, name: str, proposal_id: str, content: dict
         )
     if row is None:
         row = replay.rows[proposal_id] = dict.fromkeys(schema.proposals.columns.keys()) | {"id": proposal_id}
-    stated = content.get("set")
-    stated = stated if isinstance(stated, dict) else {}
     row |= stated
     if stated.get("evidence") is not None:
         replay.facts["evidence", stated["evidence"]] = {"proposal": proposal_id} | _named(content, _EVIDENCE_COLUMNS)

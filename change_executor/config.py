@@ -82,6 +82,8 @@ class Queue(Section):
     ]
     # What one agent may leave waiting: past this a person is being flooded.
     max_pending_per_agent: Annotated[int, Field(ge=1, le=10_000)] = 20
+    # Every one stays in the journal, withdrawn or stale too; an agent that makes more is broken or hostile.
+    max_proposals_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 200
     # A person decides some forty times a day; a hundred an hour is a mistake or an attack.
     max_moves_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 100
     expiry_days: Annotated[int, Field(ge=1, le=90)] = 5

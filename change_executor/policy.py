@@ -20,6 +20,9 @@ _VERSION_CHARACTERS: Final = 16
 # The only place that a message may be moved from; going back is an undo, which only a person can ask for.
 FROM_ROLE: Final = "incoming"
 
+# `max_proposals_per_hour` counts the proposals that were made since this long ago.
+PROPOSALS_WINDOW: Final = timedelta(hours=1)
+
 # `max_moves_per_hour` counts the moves that were begun since this long ago.
 MOVES_WINDOW: Final = timedelta(hours=1)
 
@@ -32,6 +35,7 @@ class ProposingRuling(StrEnum):
     UNKNOWN_QUEUE = "unknown_queue"
     UNKNOWN_ROLE = "unknown_role"
     TOO_MANY_PENDING = "too_many_pending"
+    TOO_MANY_PROPOSALS = "too_many_proposals"
 
 
 class MovingRuling(StrEnum):
@@ -54,12 +58,20 @@ class Approval:
 
 
 def judge_proposing(
-    queue: Queue | None, *, token_queue: str, from_role: str, to_role: str, pending_of_agent: int, stopped: bool
+    queue: Queue | None,
+    *,
+    token_queue: str,
+    from_role: str,
+    to_role: str,
+    pending_of_agent: int,
+    made_in_last_hour: int,
+    stopped: bool,
 ) -> ProposingRuling:
     """Judge a proposal before it is recorded.
 
     `queue` is the one asked for, None where it is not configured; a queue that the token does not open is answered
-    like one that does not exist. `pending_of_agent` counts the agent's pending proposals in the queue.
+    like one that does not exist. `pending_of_agent` counts the agent's pending proposals in the queue,
+    `made_in_last_hour` all that it made there, whatever became of them.
     """
     if queue is None or queue.id != token_queue:
         return ProposingRuling.UNKNOWN_QUEUE
@@ -69,6 +81,8 @@ def judge_proposing(
         return ProposingRuling.STOPPED
     if pending_of_agent >= queue.max_pending_per_agent:
         return ProposingRuling.TOO_MANY_PENDING
+    if made_in_last_hour >= queue.max_proposals_per_hour:
+        return ProposingRuling.TOO_MANY_PROPOSALS
     return ProposingRuling.ALLOWED
 
 

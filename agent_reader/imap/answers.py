@@ -19,6 +19,8 @@ from agent_reader.imap.values import MessageState
 Record = bytes | tuple[bytes, bytes]
 
 _FETCH_BEGINS: Final = re.compile(rb"[0-9]+ \(")
+# Octets of a mailbox name; no server makes longer ones, and a command line must be able to carry it.
+_LONGEST_NAME: Final = 4_096
 _LIST_BEGINS: Final = re.compile(rb"\(")
 _ESEARCH_ALL: Final = re.compile(rb"(?:^|[ )])ALL ([0-9:,]+)", re.IGNORECASE)
 # The answer to FLAGS and MODSEQ, read without the lexer: a look at a mailbox of 20,000 costs 0.2 s and not 1.
@@ -57,7 +59,7 @@ def list_lines(records: Iterable[Record | None]) -> Iterator[ListLine]:
         except (ProtocolError, ValueError, TypeError, IndexError):
             continue
         spelled = frozenset(_octets(attribute).decode("ascii", "replace") for attribute in attributes or ())
-        if wire.isprintable():
+        if wire.isprintable() and len(wire) <= _LONGEST_NAME:
             yield ListLine(
                 decoded,
                 wire,

@@ -153,6 +153,14 @@ def refused_by_policy(ruling: ProposingRuling) -> RefusedByRule:
                 "Wait for decisions, or withdraw some.",
                 retryable=True,
             )
+        case ProposingRuling.TOO_MANY_PROPOSALS:
+            return RefusedByRule(
+                429,
+                ruling.value,
+                "You made as many proposals in the last hour as this queue takes.",
+                "Wait; propose what needs a person, once.",
+                retryable=True,
+            )
         case ProposingRuling.STOPPED:
             return RefusedByRule(
                 503, ruling.value, "A person has stopped everything.", "Wait until it is released.", retryable=True

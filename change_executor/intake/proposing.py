@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection, Integer, and_, func, insert, or_, select, type_coerce
@@ -63,6 +64,9 @@ def propose(
             from_role=request.from_role,
             to_role=request.to_role,
             pending_of_agent=_pending_of(writing.connection, proposer.agent, queue_id),
+            made_in_last_hour=_made_since(
+                writing.connection, proposer.agent, queue_id, writing.now - policy.PROPOSALS_WINDOW
+            ),
             stopped=writing.stopped(),
         )
         if queue is None or ruling in {ProposingRuling.UNKNOWN_QUEUE, ProposingRuling.UNKNOWN_ROLE}:
@@ -147,6 +151,15 @@ def _pending_of(connection: Connection, agent: str, queue_id: str) -> int:
         select(func.count())
         .select_from(table)
         .where(table.c.state == State.PENDING.value, table.c.agent == agent, table.c.queue == queue_id)
+    ).scalar_one()
+
+
+def _made_since(connection: Connection, agent: str, queue_id: str, since: datetime) -> int:
+    table = schema.proposals
+    return connection.execute(
+        select(func.count())
+        .select_from(table)
+        .where(table.c.agent == agent, table.c.created_at > since, table.c.queue == queue_id)
     ).scalar_one()
 
 

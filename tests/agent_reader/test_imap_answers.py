@@ -60,6 +60,10 @@ def test_a_line_that_cannot_be_read_or_said_again_is_left_out_alone() -> None:
     assert ["INBOX"] == [line.name for line in lines(*bad[:-1], b'() "/" INBOX')]
 
 
+def test_a_name_that_no_command_line_can_carry_is_left_out_alone() -> None:
+    assert ["Incoming"] == [line.name for line in lines(b'() "/" "' + b"x" * 70_000 + b'"', b'() "/" Incoming')]
+
+
 def test_fetch_responses_go_by_their_uid_and_never_by_sequence_number() -> None:
     found = answers.fetched([b"1 (FLAGS (\\Seen) UID 9)", b"9 (FLAGS (\\Deleted))", b"2 (UID 1 FLAGS ())"])
     assert {9, 1} == found.keys()

@@ -52,6 +52,7 @@ def proposing(queue: Queue | None = QUEUE, **change: Any) -> ProposingRuling:
         "from_role": "incoming",
         "to_role": "processed",
         "pending_of_agent": 0,
+        "made_in_last_hour": 0,
         "stopped": False,
     }
     return judge_proposing(queue, **(asked | change))
@@ -69,6 +70,8 @@ def moving(queue: Queue | None = QUEUE, approval: dict[str, Any] | None = None, 
         (ProposingRuling.ALLOWED, proposing()),
         (ProposingRuling.ALLOWED, proposing(pending_of_agent=2)),
         (ProposingRuling.TOO_MANY_PENDING, proposing(pending_of_agent=3)),
+        (ProposingRuling.ALLOWED, proposing(made_in_last_hour=199)),
+        (ProposingRuling.TOO_MANY_PROPOSALS, proposing(made_in_last_hour=200)),
         (ProposingRuling.STOPPED, proposing(stopped=True)),
         (ProposingRuling.UNKNOWN_QUEUE, proposing(None)),
         (ProposingRuling.UNKNOWN_QUEUE, proposing(token_queue="billing")),

@@ -122,6 +122,18 @@ def test_a_proposal_in_flight_still_blocks_another(desk: Desk, journal: Journal,
     assert (200, state.value) == (desk.propose().status_code, desk.propose().json()["state"])
 
 
+def test_what_was_withdrawn_still_counts_for_the_hour(desk: Desk, clock: MovableClock) -> None:
+    for number in range(200):
+        made = desk.propose(emailId=email(number))
+        assert 201 == made.status_code, made.text
+        desk.ask("POST", f"/v1/proposals/{made.json()['id']}/withdraw")
+    full = desk.propose(emailId=email(200))
+    assert (429, "too_many_proposals", True) == (full.status_code, code_of(full), full.json()["retryable"])
+    assert desk.propose(desk.token_of("other"), emailId=email(200)).status_code == 201
+    clock.advance(seconds=3601)
+    assert desk.propose(emailId=email(201)).status_code == 201
+
+
 def test_the_cap_on_pending_proposals_counts_the_agent_in_the_queue(desk: Desk) -> None:
     for number in range(3):
         assert desk.propose(emailId=email(number)).status_code == 201

@@ -75,6 +75,23 @@ def independent(url: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "details"),
+    [
+        ("move:intended", {"move": [1]}),
+        ("proposal:evidence", {"version": 2, "set": {"evidence": [1]}}),
+        ("proposal:wait", {"version": "a"}),
+        ("proposal:wait", {"version": True}),
+    ],
+)
+def test_an_event_that_is_rightly_hashed_and_says_nonsense_is_a_finding(
+    journal: Journal, kind: str, details: dict[str, Any]
+) -> None:
+    with journal.writing() as writing:
+        writing.append(kind, "P" + "1".zfill(20), "executor", details)
+    assert {(Fault.MALFORMED, "event 1")} == faults(journal)
+
+
 def test_an_empty_journal_verifies(journal: Journal, url: str) -> None:
     assert Verification(0, "0" * 64, ()) == verification(journal)
     assert (0, f"0 events, head {'0' * 64}\n") == (independent(url).returncode, independent(url).stdout)
