@@ -11,10 +11,14 @@ from shared.message.words import decode_words, nfc
 _SPECIALS: Final = "<>,;:@"
 
 # What nearly every sender writes needs no scanner: no comment, route, backslash or literal, one blank between words.
-_ADDR_SPEC: Final = r"[A-Za-z0-9!#$%&'*+/^_`{|}~.-]++@[A-Za-z0-9.-]++"
-_WORD: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]++"
-_PHRASE: Final = rf'(?:"([ !#-\[\]-~]*+)"|({_WORD}(?:[ ]{_WORD})*+))'
-_USUAL_ADDRESS: Final = re.compile(rf"[ \t]*+(?:({_ADDR_SPEC})|{_PHRASE}?[ ]?<({_ADDR_SPEC})>)[ \t]*+(?:,|(?=;)|\Z)")
+_ATEXT: Final = r"A-Za-z0-9!#$%&'*+/^_`{|}~.\x80-\U0010ffff-"
+_WORD: Final = f"[=?{_ATEXT}]++"
+_PHRASE: Final = rf'(?:"([ !#-\[\]-~\x80-\U0010ffff]*+)"|({_WORD}(?:[ ]{_WORD})*+))'
+_NAME: Final = _PHRASE.replace("[=?", "[@=?")  # what stands before an angle is a name even if it is an address
+_USUAL_ADDRESS: Final = re.compile(
+    rf"[ \t]*+(?:([{_ATEXT}]++@[{_ATEXT}]++)[ \t]*+(?:,|(?=;)|\Z)"
+    rf"|{_NAME}?[ ]?<([@{_ATEXT}]++)>[ \t]*+(?:,|(?=[;<])|\Z))"
+)
 _USUAL_GROUP_NAME: Final = re.compile(rf"[ \t]*+{_PHRASE}[ ]?:[ \t]*+")
 _USUAL_GROUP_END: Final = re.compile(r";[ \t]*+,?")
 
@@ -45,7 +49,12 @@ def parse_groups(text: str) -> tuple[AddressGroup, ...]:
         return usual
     reading = _Reading()
     for token in tokens(text, _SPECIALS):
-        reading.take(token)
+        if token.kind is TokenKind.SPECIAL:
+            reading.take_special(token)
+        elif token.kind is TokenKind.COMMENT:
+            reading.take_comment(token.text)
+        else:
+            reading.append(token)
     reading.end_group()
     return tuple(reading.groups)
 
@@ -78,7 +87,7 @@ def _usual_groups(text: str) -> tuple[AddressGroup, ...] | None:
 
 
 def _usual_phrase(quoted: str | None, words: str | None) -> str:
-    return nfc(decode_words(words)).strip() if words else (quoted or "").strip()
+    return nfc(decode_words(words) if words else quoted or "").strip()
 
 
 @dataclass(slots=True)
@@ -87,31 +96,24 @@ class _Reading:
     name: str | None = None
     addresses: list[Address] = field(default_factory=list)
     phrase: list[Token] = field(default_factory=list)
+    has_at: bool = False
     angle: list[Token] | None = None
     in_angle: bool = False
     comment: str | None = None
     words_before_comment: int = 0
 
-    def take(self, token: Token) -> None:
-        if token.kind is TokenKind.COMMENT:
-            self._take_comment(token.text)
-        elif token.kind is TokenKind.SPECIAL:
-            self._take_special(token)
-        else:
-            self._append(token)
-
-    def _take_comment(self, text: str) -> None:
+    def take_comment(self, text: str) -> None:
         """The one that follows the addr-spec at once may be the name (RFC 8621 §4.1.2.3), else one before it."""
         if self.comment is None or self.words_before_comment == 0:
             self.comment = text
             self.words_before_comment = len(self.phrase) + len(self.angle or ())
 
-    def _append(self, token: Token) -> None:
+    def append(self, token: Token) -> None:
         if self.words_before_comment:  # it stood within an address
             self.comment, self.words_before_comment = None, 0
         (self.angle if self.in_angle and self.angle is not None else self.phrase).append(token)
 
-    def _take_special(self, token: Token) -> None:
+    def take_special(self, token: Token) -> None:
         match token.text:
             case "<":
                 if self.angle:  # `a <b> <c>`: the comma is missing
@@ -127,19 +129,20 @@ class _Reading:
                     self.end_group()
             case ":" if self.in_angle:
                 self.angle = []  # a source route ends here, RFC 5322 §4.4
-            case ":" if not any(word.text == "@" for word in self.phrase):
+            case ":" if not self.has_at:
                 name = _phrase_text(self.phrase)
                 self.phrase = []
                 self.end_group()
                 self.name = name
             case _:
-                self._append(token)
+                self.has_at = self.has_at or (token.text == "@" and not self.in_angle)
+                self.append(token)
 
     def end_address(self) -> None:
         address = self._address()
         if address is not None:
             self.addresses.append(address)
-        self.phrase, self.angle, self.in_angle = [], None, False
+        self.phrase, self.has_at, self.angle, self.in_angle = [], False, None, False
         self.comment, self.words_before_comment = None, 0
 
     def _address(self) -> Address | None:
@@ -149,8 +152,7 @@ class _Reading:
         if self.angle is not None:
             email, name = _spelled(self.angle), _phrase_text(self.phrase) or comment
             return Address(name or None, email) if email or name else None
-        at = next((index for index, token in enumerate(self.phrase) if token.text == "@"), None)
-        if at is None:
+        if not self.has_at:
             text = _phrase_text(self.phrase, decoded=False)
             return Address(comment or None, text) if text else None
         words = list(_joined_words(self.phrase))
@@ -200,13 +202,16 @@ def _phrase_text(phrase: list[Token], *, decoded: bool = True) -> str:
         return nfc(phrase[0].text).strip()
     pieces: list[str] = []
     plain: list[str] = []
-    for index, token in enumerate(phrase):
-        blank = " " if index and token.start > phrase[index - 1].end else ""
-        if token.kind is TokenKind.QUOTED:
+    last_end = phrase[0].start if phrase else 0
+    for token in phrase:
+        spelled = f" {token.text}" if token.start > last_end else token.text
+        last_end = token.end
+        if token.kind is not TokenKind.QUOTED:
+            plain.append(spelled)
+            continue
+        if plain:
             pieces.append(decode_words("".join(plain)) if decoded else "".join(plain))
-            pieces.append(blank + token.text)
             plain = []
-        else:
-            plain.append(blank + token.text)
+        pieces.append(spelled)
     pieces.append(decode_words("".join(plain)) if decoded else "".join(plain))
     return nfc("".join(pieces)).strip()

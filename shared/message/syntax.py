@@ -37,6 +37,7 @@ _QUOTED: Final = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _DOMAIN_LITERAL: Final = re.compile(r"\[[^\[\]<>,;\"]*+\]")
 _QUOTED_PAIR: Final = re.compile(r"\\(.)", re.DOTALL)
 _LINE_BREAK: Final = re.compile(r"[\r\n]++")
+_PLAIN_COMMENT: Final = re.compile(r"\(([^()\\]*+)\)")
 _COMMENT_MARK: Final = re.compile(r"\\.|\(++|\)++", re.DOTALL)
 _SPECIALS: Final = ("<>,;:@", "<>,", ";=", ";")
 _ATOMS: Final = {specials: re.compile(f'[^ \\t\\r\\n"({specials}]++') for specials in _SPECIALS}
@@ -45,7 +46,8 @@ _ATOMS: Final = {specials: re.compile(f'[^ \\t\\r\\n"({specials}]++') for specia
 def _token_after(skipped: str, specials: str) -> re.Pattern[str]:
     """White space, then an atom that begins no encoded-word or literal, or a special, or neither."""
     atom = f'[^ \\t\\r\\n"(\\[={specials}][^ \\t\\r\\n"({specials}]*+'
-    return re.compile(f"{skipped}(?:({atom})|([{specials}](?<!=)))?+")
+    again = "(?:<(?=<))*+" if "<" in specials else ""  # one that another follows begins nothing
+    return re.compile(f"{skipped}{again}(?:({atom})|([{specials}](?<!=)))?+")
 
 
 _USUAL_TOKENS: Final = {specials: _token_after(r"[ \t\r\n]*+", specials) for specials in _SPECIALS}
@@ -83,6 +85,8 @@ def tokens(text: str, specials: str) -> Iterator[Token]:
 
 def _enclosed_at(text: str, start: int) -> Token | None:
     if text[start] == "(":
+        if plain := _PLAIN_COMMENT.match(text, start):
+            return Token(TokenKind.COMMENT, unquoted(plain[1]), start, plain.end())
         end = comment_end(text, start)
         return None if end is None else Token(TokenKind.COMMENT, unquoted(text[start + 1 : end - 1]), start, end)
     quoted = _QUOTED.match(text, start)
@@ -102,7 +106,8 @@ def _token_at(text: str, start: int, atom: re.Pattern[str]) -> Token:
 
 def unquoted(text: str) -> str:
     """Return the inside of a quoted-string or comment without backslashes and folding."""
-    text = _LINE_BREAK.sub("", text)
+    if "\n" in text or "\r" in text:
+        text = _LINE_BREAK.sub("", text)
     return _QUOTED_PAIR.sub(r"\1", text) if "\\" in text else text
 
 
