@@ -41,7 +41,7 @@ RELEVANT_WORDS: Final = (
     "display visibility opacity filter font-size font height max-height width max-width overflow overflow-x overflow-y "
     "position left top right bottom text-indent margin-left margin-top transform clip clip-path color background "
     "background-color background-image content-visibility line-height min-height padding padding-top padding-bottom "
-    "scale translate zoom white-space -webkit-text-fill-color"
+    "scale translate zoom white-space float -webkit-text-fill-color"
 )
 RELEVANT: Final = frozenset(RELEVANT_WORDS.split())
 

@@ -15,7 +15,7 @@ from shared.message.css import Declaration, ElementKey, StyleSheet, declarations
 from shared.message.limits import MAX_LINKS
 from shared.message.markup import MAX_HTML_CHARACTERS, rewrite
 from shared.message.reading import BodyChoice, HiddenText, HidingTrick, Link, ReadableText, TextSource
-from shared.message.visibility import Look, look_of
+from shared.message.visibility import Box, Look, look_of
 from shared.message.writer import TextWriter
 
 # A person checks the host; a machine that needs more asks for the HTML.
@@ -32,7 +32,10 @@ _NOT_IN_URL: Final = dict.fromkeys((*range(32), 127))
 _TINY: Final = re.compile(r"\s*[01](?:px)?\s*")
 
 _PARAGRAPHS: Final = frozenset({"p", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "pre", "ul", "ol", "dl"})
+_TABLE_PARTS: Final = frozenset({"table", "thead", "tbody", "tfoot", "tr", "td", "th", "caption"})
 _LINES: Final = frozenset({"div", "li", "tr", "dt", "dd", "address", "center", "table", "caption", "body"})
+
+_BOXES: Final = {tag: Box.TABLE if tag in _TABLE_PARTS else Box.BLOCK for tag in _PARAGRAPHS | _LINES | _TABLE_PARTS}
 
 # Links do not take the colour of the text around them (WHATWG HTML §15.3.4).
 _LINK_COLOUR: Final = Declaration("#0000ee", is_important=False)
@@ -175,6 +178,7 @@ class _Walk:
             declared,
             parent.look if parent else Look(),
             is_hidden_attribute="hidden" in attributes or "popover" in attributes,
+            box=_BOXES.get(tag, Box.INLINE),
         )
         is_pre = tag == "pre" or (parent is not None and parent.is_pre)
         if look.hidden_by is None:

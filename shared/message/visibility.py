@@ -7,6 +7,7 @@ text, unknown units) counts as visible. CSS Display 3, CSS Fonts 4, CSS 2.2 §10
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum, auto
 from typing import Final
 
 from shared.message.colour import BLACK, WHITE, Colour, contrast, over, parse_colour
@@ -39,6 +40,19 @@ _FONT_KEYWORDS: Final = {
 
 Declared = Mapping[str, Declaration]
 
+
+class Box(Enum):
+    """How an element is laid out, as far as it decides which properties apply to it (CSS 2.2 §10, CSS Transforms 1)."""
+
+    BLOCK = auto()  # has a size of its own that can clip
+    INLINE = auto()  # has no size and is not transformed
+    TABLE = auto()  # cells and rows grow with what they hold
+
+
+# Boxes of a size of their own.
+_BLOCK_DISPLAYS: Final = frozenset({"block", "inline-block", "flow-root", "flex", "inline-flex", "grid", "list-item"})
+
+
 # What gives an element room though its lines have no height.
 _ROOM: Final = ("height", "min-height", "padding", "padding-top", "padding-bottom")
 
@@ -52,6 +66,7 @@ class Look:
     opacity: float = 1.0
     font_size: float = NORMAL_SIZE
     scale: float = 1.0
+    is_flat: bool = False  # lines without height, in a box that clips what hangs out of them
     colour: Colour | None = BLACK
     fill: Colour | None = None  # what letters are filled with instead of `colour`
     background: Colour | None = WHITE  # None: an image, or a colour that is not understood
@@ -64,7 +79,7 @@ class Look:
             return self.hidden_by
         if not self.is_visible:
             return HidingTrick.VISIBILITY
-        if self.font_size * self.scale < _SMALLEST_SIZE:
+        if self.font_size * self.scale < _SMALLEST_SIZE or self.is_flat:
             return HidingTrick.SIZE
         if self.is_indented_away:
             return HidingTrick.OFF_SCREEN
@@ -78,8 +93,11 @@ class Look:
         return None
 
 
-def look_of(declared: Declared, parent: Look, *, is_hidden_attribute: bool = False) -> Look:
-    """Return an element's look from its declarations (winners only) and its parent's look."""
+def look_of(declared: Declared, parent: Look, *, is_hidden_attribute: bool = False, box: Box = Box.BLOCK) -> Look:
+    """Return an element's look from its declarations (winners only) and its parent's look.
+
+    `box`: what the element is laid out as unless it says otherwise.
+    """
     if not declared and not is_hidden_attribute:
         return parent
     value = {name: declaration.value for name, declaration in declared.items()}
@@ -88,7 +106,8 @@ def look_of(declared: Declared, parent: Look, *, is_hidden_attribute: bool = Fal
         value = {name: substituted(spelled, custom) for name, spelled in value.items()}
     font_size = _font_size(value, parent.font_size)
     opacity = parent.opacity * _opacity(value)
-    hidden_by = parent.hidden_by or _hidden_as_a_whole(value, font_size)
+    box = _box(value, box)
+    hidden_by = parent.hidden_by or _hidden_as_a_whole(value, font_size, box)
     if hidden_by is None and opacity <= _LEAST_OPACITY:
         hidden_by = HidingTrick.OPACITY
     if hidden_by is None and is_hidden_attribute and "display" not in value:
@@ -101,7 +120,8 @@ def look_of(declared: Declared, parent: Look, *, is_hidden_attribute: bool = Fal
         is_visible=parent.is_visible if visibility in {None, "inherit"} else visibility not in {"hidden", "collapse"},
         opacity=opacity,
         font_size=font_size,
-        scale=parent.scale * _scale(value),
+        scale=parent.scale * _scale(value, box),
+        is_flat=_is_flat(value, font_size, box, inherited=parent.is_flat),
         colour=colour,
         fill=_fill(value.get("-webkit-text-fill-color"), parent.fill),
         background=_background(value, parent.background, colour),
@@ -123,13 +143,26 @@ def _custom(value: Mapping[str, str], inherited: Mapping[str, str]) -> Mapping[s
     return {**inherited, **declared}
 
 
-def _hidden_as_a_whole(value: Mapping[str, str], font_size: float) -> HidingTrick | None:
+def _box(value: Mapping[str, str], otherwise: Box) -> Box:
+    if value.get("position") in {"absolute", "fixed"} or value.get("float") in {"left", "right"}:
+        return Box.BLOCK
+    display = value.get("display", "")
+    if display.startswith("table"):
+        return Box.TABLE
+    if display in {"inline", "contents"}:
+        return Box.INLINE
+    return Box.BLOCK if display in _BLOCK_DISPLAYS else otherwise
+
+
+def _hidden_as_a_whole(value: Mapping[str, str], font_size: float, box: Box) -> HidingTrick | None:
     """What hides an element with all below it, whatever they say."""
     if value.get("display") == "none" or value.get("content-visibility") == "hidden":
         return HidingTrick.DISPLAY
-    if _is_clipped_to_nothing(value, font_size) or _ROTATED_AWAY.search(value.get("transform", "")):
+    if box is Box.BLOCK and _is_clipped_to_nothing(value, font_size):
         return HidingTrick.SIZE
-    if _is_moved_away(value, font_size):
+    if box is not Box.INLINE and _ROTATED_AWAY.search(value.get("transform", "")):
+        return HidingTrick.SIZE
+    if _is_moved_away(value, font_size, box):
         return HidingTrick.OFF_SCREEN
     if value.get("position") in {"absolute", "fixed"} and _clips_all(value.get("clip", "")):
         return HidingTrick.CLIP
@@ -144,18 +177,26 @@ def _clips(value: Mapping[str, str]) -> bool:
 
 
 def _is_clipped_to_nothing(value: Mapping[str, str], font_size: float) -> bool:
-    if not _clips(value):
+    return _clips(value) and any(
+        _is_nothing(value.get(name), font_size) for name in ("height", "max-height", "width", "max-width")
+    )
+
+
+def _is_flat(value: Mapping[str, str], font_size: float, box: Box, *, inherited: bool) -> bool:
+    if "line-height" not in value:
+        return inherited and not any(name in value for name in _ROOM)
+    if not _is_nothing(value["line-height"], font_size) or any(name in value for name in _ROOM):
         return False
-    if any(_is_nothing(value.get(name), font_size) for name in ("height", "max-height", "width", "max-width")):
-        return True
-    return _is_nothing(value.get("line-height"), font_size) and not any(name in value for name in _ROOM)
+    return inherited or (box is Box.BLOCK and _clips(value))
 
 
-def _is_moved_away(value: Mapping[str, str], font_size: float) -> bool:
-    moves = [value.get("margin-left"), value.get("margin-top"), *value.get("translate", "").split()]
-    for function, inside in _TRANSFORM.findall(value.get("transform", "")):
-        if function == "translate":
-            moves += inside.split(",")
+def _is_moved_away(value: Mapping[str, str], font_size: float, box: Box) -> bool:
+    moves = [] if box is Box.TABLE else [value.get("margin-left")]
+    if box is not Box.INLINE:
+        moves += [value.get("margin-top") if box is Box.BLOCK else None, *value.get("translate", "").split()]
+        for function, inside in _TRANSFORM.findall(value.get("transform", "")):
+            if function == "translate":
+                moves += inside.split(",")
     position = value.get("position")
     if position in {"absolute", "fixed", "relative"}:
         moves += [value.get(name) for name in ("left", "top", "right", "bottom")]
@@ -173,10 +214,12 @@ def _is_far(length: str | None, font_size: float) -> bool:
     return pixels is not None and pixels >= WINDOW_WIDTH
 
 
-def _scale(value: Mapping[str, str]) -> float:
+def _scale(value: Mapping[str, str], box: Box) -> float:
     """What an element's letters are shrunk to; growth is none of our business."""
     zoom = value.get("zoom", "1")
     factors = [_number(zoom.rstrip("%"), 1.0) / (100 if zoom.endswith("%") else 1)]
+    if box is Box.INLINE:
+        return min(1.0, abs(factors[0]))
     factors += [_number(factor, 1.0) for factor in value.get("scale", "").split()]
     for function, inside in _TRANSFORM.findall(value.get("transform", "")):
         if function == "scale":
