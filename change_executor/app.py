@@ -25,6 +25,7 @@ from change_executor.accepting import BoundedProtocol
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings
 from change_executor.connections import Connections
+from change_executor.evidence.reader_link import AccountUnknown, ReaderFailure, ReaderLink
 from change_executor.examine import examine_queues, examined_before
 from change_executor.intake.app import make_app as make_intake
 from change_executor.journal import schema
@@ -36,7 +37,7 @@ from change_executor.mover import Mover
 from change_executor.peers import PeerUidGate, can_tell_tcp_peers
 from change_executor.review.app import make_app as make_review
 from change_executor.sign_ins import SignIns
-from change_executor.worker import Worker, make_worker
+from change_executor.worker import Worker, make_worker, take_worker_lock
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 
@@ -62,8 +63,12 @@ def serve(settings: ExecutorSettings, checkpoint: Checkpoint = checkpoints.pass_
     try:
         _tell_head(journal, "journal:open")
         mover = Mover(connections)
+        # Before anything is written: a second executor must leave no trace in the journal of the first.
+        lock = take_worker_lock(settings.journal.url)
         _examine(settings, journal, mover)
+        _ask_reader(settings)
         worker = make_worker(journal, settings, mover=mover, connections=connections, log=_log, checkpoint=checkpoint)
+        worker.hold(lock)
         asyncio.run(_Serving(settings, journal, worker, deadline).run())
         _tell_head(journal, "journal:close")
     finally:
@@ -80,6 +85,18 @@ def _examine(settings: ExecutorSettings, journal: Journal, mover: Mover) -> None
             raise ConfigurationError("the mail server", failure.detail, failure.fix) from None
         # Nothing that was accepted is lost by a restart while the server is down: proposals wait, visibly.
         _log.warning("mail_server:unreachable", code=failure.code)
+
+
+def _ask_reader(settings: ExecutorSettings) -> None:
+    # Only told: proposals wait, visibly, until the reader is there.
+    try:
+        status = ReaderLink(settings.reader.socket, settings.reader.uid).status()
+    except ReaderFailure:
+        return
+    known = {account.account for account in status.accounts}
+    for queue in settings.queues:
+        if queue.account not in known:
+            _log.warning("reader:account_unknown", queue=queue.id, account=queue.account, fix=AccountUnknown.fix)
 
 
 class _Server(uvicorn.Server):

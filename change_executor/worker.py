@@ -99,10 +99,15 @@ class Worker:
         self._retries: dict[tuple[str, State], _Retry] = {}
         self._forget_at: datetime | None = None
 
+    def hold(self, lock: int) -> None:
+        """Take over the worker lock that this process holds already; `start` takes none then."""
+        self._lock = lock
+
     def start(self) -> None:
         """Begin. Raises `ConfigurationError` where another process's worker runs on this journal."""
         assert self._thread is None, "a worker is started once"
-        self._lock = take_worker_lock(self._settings.journal.url)
+        if self._lock is None:
+            self._lock = take_worker_lock(self._settings.journal.url)
         self._journal.listen(self._wake.set)
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
         self._thread.start()

@@ -14,7 +14,7 @@ from change_executor import checkpoints
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings, Queue
 from change_executor.errors import MailboxRefused
-from change_executor.evidence.reader_link import ReaderUnreachable
+from change_executor.evidence.reader_link import ReaderFailure
 from change_executor.evidence.reading import READING_VERSION, Reading
 from change_executor.journal import evidence
 from change_executor.journal.evidence import Evidence
@@ -100,8 +100,8 @@ class Gather:
         try:
             located = self._reader.locate(queue.account, proposal.email_id)
             pinned = self._pin(proposal, queue, located)
-        except ReaderUnreachable:
-            self._leave(proposal, Waiting.READER_UNREACHABLE)
+        except ReaderFailure as failure:
+            self._leave(proposal, failure.waiting)
         except MailboxRefused:
             self._leave(proposal, Waiting.MAILBOX_REFUSED)
         except (ImapFailure, ConfigurationError) as failure:
@@ -166,7 +166,7 @@ class Gather:
         try:
             opened = self._reader.opened(proposal.agent, queue.account, proposal.email_id)
             said = {"state": opened.state.value, "at": None if opened.at is None else opened.at.isoformat()}
-        except ReaderUnreachable:
+        except ReaderFailure:
             said = {"state": "unknown", "at": None}
         return {"opened": said, "copies": len(located.copies), "fresh": located.fresh}
 

@@ -12,10 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+import structlog
 from pydantic import BaseModel, ValidationError
 
+from change_executor.outcomes import Waiting
 from shared import ijson
-from shared.link import ANSWER_SECONDS, MAX_ANSWER_OCTETS, Locate, Located, Opened, WasOpened
+from shared.link import ANSWER_SECONDS, MAX_ANSWER_OCTETS, Locate, Located, Opened, Status, WasOpened
+
+_log = structlog.get_logger()
 
 # struct ucred of SO_PEERCRED: pid, uid, gid.
 _UCRED: Final = struct.Struct("iII")
@@ -25,48 +29,105 @@ _OK: Final = 200
 Answer = TypeVar("Answer", bound=BaseModel)
 
 
-class ReaderUnreachable(Exception):  # noqa: N818 - the state of things
-    """The reader did not answer in time, or not as agreed, or another program answered in its place."""
+class ReaderFailure(Exception):  # noqa: N818 - the state of things
+    """The reader gave no answer that is one; `waiting` is why a proposal waits then, `fix` the operator's mend."""
+
+    waiting = Waiting.READER_UNREACHABLE
+    fix = "Start agent-reader, and name its socket in [reader] socket of executor.toml (and its user in uid)."
+
+
+class ReaderUnreachable(ReaderFailure):
+    """It did not answer in time, or not as agreed, or another program answered in its place."""
+
+
+class ReaderRefused(ReaderFailure):
+    """It, or the mode of its socket, does not let the executor's user in."""
+
+    waiting = Waiting.READER_REFUSED
+    fix = "Set [server] executor_uid in reader.toml to the executor's uid; put that user into the socket's group."
+
+
+class AccountUnknown(ReaderFailure):
+    """The account that it was asked about is none of its own."""
+
+    waiting = Waiting.ACCOUNT_UNKNOWN
+    fix = "Give the queue in executor.toml the `account` that [[accounts]] of reader.toml has as its id."
 
 
 class ReaderLink:
-    """Asks the reader at a Unix socket, one connection a question; `uid` is who must be behind it, None for anyone."""
+    """Asks the reader at a Unix socket, one connection a question; `uid` is who must be behind it, None for anyone.
+
+    The log tells when the answers begin to fail and when they come again. One thread uses it.
+    """
 
     def __init__(self, path: Path, uid: int | None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._path = path
         self._uid = uid
         self._monotonic = monotonic
+        self._failing: Waiting | None = None
 
     def locate(self, account: str, email_id: str) -> Located:
-        """Return where the reader saw a message. Raises `ReaderUnreachable`."""
-        return self._ask("/locate", Locate(account=account, emailId=email_id), Located)
+        """Return where the reader saw a message. Raises `ReaderFailure`."""
+        return self._ask("POST", "/locate", Locate(account=account, emailId=email_id), Located)
 
     def opened(self, agent: str, account: str, email_id: str) -> WasOpened:
-        """Return whether the reader says that the agent read the message's body. Raises `ReaderUnreachable`."""
-        return self._ask("/opened", Opened(agent=agent, account=account, emailId=email_id), WasOpened)
+        """Return whether the reader says that the agent read the message's body. Raises `ReaderFailure`."""
+        return self._ask("POST", "/opened", Opened(agent=agent, account=account, emailId=email_id), WasOpened)
 
-    def _ask(self, target: str, question: BaseModel, kind: type[Answer]) -> Answer:
+    def status(self) -> Status:
+        """Return the reader's accounts and how fresh they are. Raises `ReaderFailure`."""
+        return self._ask("GET", "/status", None, Status)
+
+    def _ask(self, method: str, target: str, question: BaseModel | None, kind: type[Answer]) -> Answer:
         try:
-            octets = self._exchange(target, question.model_dump_json(by_alias=True).encode())
-            ijson.load(octets)
-            return kind.model_validate_json(octets)
-        except (OSError, http.client.HTTPException, ValidationError, ijson.NotIJson) as error:
-            raise ReaderUnreachable(type(error).__name__) from error
+            answer = self._answer(method, target, question, kind)
+        except ReaderFailure as failure:
+            if self._failing is not failure.waiting:
+                _log.warning("reader:failed", code=failure.waiting.value, detail=str(failure), fix=failure.fix)
+            self._failing = failure.waiting
+            raise
+        if self._failing is not None:
+            _log.info("reader:answers")
+        self._failing = None
+        return answer
 
-    def _exchange(self, target: str, body: bytes) -> bytes:
+    def _answer(self, method: str, target: str, question: BaseModel | None, kind: type[Answer]) -> Answer:
+        body = b"" if question is None else question.model_dump_json(by_alias=True).encode()
+        try:
+            status, octets = self._exchange(method, target, body)
+            content = ijson.load(octets)
+            if status == _OK:
+                return kind.model_validate_json(octets)
+        except (OSError, http.client.HTTPException, ValidationError, ijson.NotIJson) as error:
+            raise ReaderUnreachable(f"no answer as agreed ({type(error).__name__})") from error
+        raise _refusal(status, content)
+
+    def _exchange(self, method: str, target: str, body: bytes) -> tuple[int, bytes]:
         with _BoundedSocket(self._monotonic, self._monotonic() + ANSWER_SECONDS) as peer:
-            peer.connect(str(self._path))
+            try:
+                peer.connect(str(self._path))
+            except PermissionError:
+                raise ReaderRefused("its socket may not be opened by the executor's user") from None
             if self._uid is not None and _peer_uid(peer) != self._uid:
-                raise PermissionError("another user is behind the reader's socket")
+                raise ReaderUnreachable("another user is behind the reader's socket")
             connection = http.client.HTTPConnection("reader")
             connection.sock = peer
             headers = {"Content-Type": "application/json", "Connection": "close"}
-            connection.request("POST", target, body=body, headers=headers)
+            connection.request(method, target, body=body, headers=headers)
             with connection.getresponse() as response:
                 octets = response.read(MAX_ANSWER_OCTETS + 1)
-                if response.status != _OK or len(octets) > MAX_ANSWER_OCTETS:
+                if len(octets) > MAX_ANSWER_OCTETS:
                     raise http.client.HTTPException
-                return octets
+                return response.status, octets
+
+
+def _refusal(status: int, untrusted_content: object) -> ReaderFailure:
+    code = untrusted_content.get("code") if isinstance(untrusted_content, dict) else None
+    if (status, code) == (403, "peer_not_allowed"):
+        return ReaderRefused("it does not answer the executor's user")
+    if (status, code) == (404, "unknown_account"):
+        return AccountUnknown("it has no account of the name that a queue gives")
+    return ReaderUnreachable(f"it answered with HTTP status {status}")
 
 
 class _BoundedSocket(socket.socket):

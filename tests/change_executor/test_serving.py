@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.end_to_end.houses import House, MailServer, eventually, write_executor
+from tests.fakes.reader import FakeReader
 from tests.servers.ports import free_port
 
 if TYPE_CHECKING:
@@ -107,6 +108,30 @@ def test_a_second_executor_on_the_same_journal_is_refused_and_the_first_goes_on(
     done = _run_serve(second, other)
     assert (2, True) == (done[0], "another change-executor" in done[1])
     assert {"status": "ok"} == health(executor.house.port)
+    # It wrote nothing: the last word of the journal is the first one's.
+    assert executor.house.stop() == 0
+    started, closed = executor.said_event("journal:open"), executor.said_event("journal:close")
+    assert started is not None
+    assert closed is not None
+    assert started["events"] + 1 == closed["events"]
+
+
+def test_a_reader_that_does_not_answer_or_has_other_accounts_is_told_at_the_start_and_stops_nothing(
+    executor: Executor,
+) -> None:
+    executor.house.start()
+    failed = executor.said_event("reader:failed")
+    assert failed is not None
+    assert ("reader_unreachable", "warning") == (failed["code"], failed["level"])
+    assert executor.house.stop() == 0
+    account = {"account": "another", "fresh": True, "messages": 0, "lastSyncAt": None, "error": None}
+    with FakeReader(executor.house.folder / "no-reader.sock") as reader:
+        reader.answers["/status"] = {"accounts": [account]}
+        executor.house.start()
+        unknown = executor.said_event("reader:account_unknown")
+        assert unknown is not None
+        assert "support" == unknown["queue"]
+        assert executor.house.stop() == 0
 
 
 def _run_serve(house: House, config: Path) -> tuple[int, str]:
@@ -162,8 +187,8 @@ def test_a_mail_server_that_was_never_seen_must_answer_first_and_one_that_was_ma
 
 def test_the_stop_button_on_the_machine_outlives_every_process(executor: Executor) -> None:
     house = executor.house
-    assert "Stopped." in house.said("stop")
     token = house.said("token", "create", "--agent", "triage", "--queue", "support").strip()
+    assert "Stopped." in house.said("stop")
     house.start()
     request = urllib.request.Request(
         f"http://127.0.0.1:{house.port}/v1/proposals",

@@ -13,14 +13,19 @@ if TYPE_CHECKING:
 
 
 class FakeReader:
-    """Answers POST by target; an answer is an object (sent as JSON) or octets (sent as they are). Use it in a with."""
+    """Answers by target; an answer is an object (sent as JSON) or octets (sent as they are). Use it in a with.
+
+    `refusals` answers a target with a status and the code of a problem instead.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.answers: dict[str, Any] = {
             "/locate": {"copies": [], "fresh": True},
             "/opened": {"state": "not_opened", "at": None},
+            "/status": {"accounts": []},
         }
+        self.refusals: dict[str, tuple[int, str]] = {}
         self.asked: list[tuple[str, Any]] = []
         self._server = _Server(str(path), self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -52,14 +57,23 @@ class _Server(socketserver.ThreadingUnixStreamServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def do_GET(self) -> None:
+        self._answer(None)
+
     def do_POST(self) -> None:
+        self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+    def _answer(self, question: Any) -> None:
         assert isinstance(self.server, _Server)
         reader = self.server.reader
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        reader.asked.append((self.path, json.loads(body)))
+        reader.asked.append((self.path, question))
         answer = reader.answers[self.path]
+        status = 200 if answer != b"" else 500
+        if self.path in reader.refusals:
+            status, code = reader.refusals[self.path]
+            answer = {"code": code}
         octets = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        self.send_response(200 if answer != b"" else 500)
+        self.send_response(status)
         self.send_header("Content-Length", str(len(octets)))
         self.end_headers()
         try:

@@ -123,6 +123,20 @@ def test_a_reader_that_is_down_leaves_the_proposal_waiting(desk: _Desk, tmp_path
 
 
 @pytest.mark.parametrize(
+    ("refusal", "waiting"),
+    [((403, "peer_not_allowed"), "reader_refused"), ((404, "unknown_account"), "account_unknown")],
+)
+def test_a_reader_that_refuses_leaves_the_proposal_waiting_with_that_reason(
+    desk: _Desk, refusal: tuple[int, str], waiting: str
+) -> None:
+    desk.workshop.deliver()
+    proposal = desk.proposed()
+    desk.reader.refusals["/locate"] = refusal
+    desk.gather.gather(proposal)
+    assert ("pending", None, waiting) == desk.workshop.told(proposal)
+
+
+@pytest.mark.parametrize(
     ("fresh", "ended"),
     [(False, ("pending", None, "not_found_yet")), (True, ("stale", "message_not_found", None))],
 )

@@ -9,8 +9,15 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
-from change_executor.evidence.reader_link import ReaderLink, ReaderUnreachable
+from change_executor.evidence.reader_link import (
+    AccountUnknown,
+    ReaderFailure,
+    ReaderLink,
+    ReaderRefused,
+    ReaderUnreachable,
+)
 from shared.link import MAX_ANSWER_OCTETS, Copy, OpenedState
 from tests.fakes.reader import FakeReader
 
@@ -60,6 +67,48 @@ def test_an_answer_that_is_not_as_agreed_is_none(reader: FakeReader, answer: byt
     reader.answers["/locate"] = answer
     with pytest.raises(ReaderUnreachable):
         ReaderLink(reader.path, None).locate("shop", EMAIL)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind", "waiting"),
+    [
+        (403, "peer_not_allowed", ReaderRefused, "reader_refused"),
+        (404, "unknown_account", AccountUnknown, "account_unknown"),
+        (404, "not_found", ReaderUnreachable, "reader_unreachable"),
+        (403, "other", ReaderUnreachable, "reader_unreachable"),
+        (500, "peer_not_allowed", ReaderUnreachable, "reader_unreachable"),
+    ],
+)
+def test_a_refusal_is_told_by_what_mends_it(
+    reader: FakeReader, status: int, code: str, kind: type[ReaderFailure], waiting: str
+) -> None:
+    reader.refusals["/locate"] = (status, code)
+    with pytest.raises(ReaderFailure) as raised:
+        ReaderLink(reader.path, None).locate("shop", EMAIL)
+    assert (kind, waiting) == (type(raised.value), raised.value.waiting.value)
+
+
+def test_the_log_tells_when_the_answers_begin_to_fail_and_when_they_come_again(reader: FakeReader) -> None:
+    link = ReaderLink(reader.path, None)
+    refusals: list[tuple[int, str] | None] = [None, (404, "unknown_account"), (404, "unknown_account"), (500, "x")]
+    with capture_logs() as logged:
+        for refusal in [*refusals, None, None]:
+            reader.refusals = {} if refusal is None else {"/locate": refusal}
+            with contextlib.suppress(ReaderFailure):
+                link.locate("shop", EMAIL)
+    assert [
+        ("reader:failed", "account_unknown"),
+        ("reader:failed", "reader_unreachable"),
+        ("reader:answers", None),
+    ] == [(line["event"], line.get("code")) for line in logged]
+    assert [True, True, False] == ["executor.toml" in line.get("fix", "") for line in logged]
+
+
+def test_the_accounts_of_the_reader_are_asked_for(reader: FakeReader) -> None:
+    account = {"account": "shop", "fresh": True, "messages": 3, "lastSyncAt": None, "error": None}
+    reader.answers["/status"] = {"accounts": [account]}
+    assert ["shop"] == [each.account for each in ReaderLink(reader.path, None).status().accounts]
+    assert [("/status", None)] == reader.asked
 
 
 def test_nobody_at_the_socket_is_unreachable(tmp_path: Path) -> None:
