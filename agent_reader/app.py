@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -27,6 +27,7 @@ from agent_reader.private_socket import make_app as make_private_app
 from agent_reader.store.store import Store
 from agent_reader.sync.proven import ProvenLogins
 from agent_reader.sync.worker import Worker
+from shared.bounded_http import BACKLOG, BoundedProtocol
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 
@@ -56,7 +57,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         ]
         faults = Faults(log, secrets.token_bytes)
         doors = (
-            Door(_jmap(settings, store, access, log), tuple(tcp), "h11"),
+            Door(_jmap(settings, store, access, log), tuple(tcp), BoundedProtocol),
             Door(_private(settings, store, access, faults), (private,), PeerProtocol),
         )
         unproven = [worker for worker in workers if not proven.knows(worker.account)]
@@ -70,7 +71,7 @@ class Door:
 
     app: FastAPI
     sockets: tuple[socket.socket, ...]
-    protocol: Literal["h11"] | type[PeerProtocol]
+    protocol: type[BoundedProtocol]
 
 
 def _jmap(settings: ReaderSettings, store: Store, access: Access, log: FilteringBoundLogger) -> FastAPI:
@@ -149,6 +150,7 @@ def _server(door: Door) -> _Server:
         uvicorn.Config(
             door.app,
             http=door.protocol,
+            backlog=BACKLOG,
             ws="none",
             lifespan="off",
             log_config=None,

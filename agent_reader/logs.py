@@ -1,10 +1,13 @@
 """The log: one JSON object a line on standard error, `subject:action`; never mail content, never a credential."""
 
 import logging
+import time
 from typing import TextIO, cast
 
 import structlog
 from structlog.typing import FilteringBoundLogger
+
+from shared.repeats import Repeats
 
 
 def new_log(stream: TextIO) -> FilteringBoundLogger:
@@ -32,8 +35,12 @@ class _LibraryWarnings(logging.Handler):
     def __init__(self, log: FilteringBoundLogger) -> None:
         super().__init__(logging.WARNING)
         self._log = log
+        self._repeats = Repeats(time.monotonic)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
+        """Write one line, or count it where the same one was written in this minute."""
         raised = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
-        self._log.warning("library:warning", logger=record.name, place=f"{record.module}:{record.lineno}", error=raised)
+        place = f"{record.module}:{record.lineno}"
+        left_out = self._repeats.left_out((record.name, place, raised))
+        if left_out is not None:
+            self._log.warning("library:warning", logger=record.name, place=place, error=raised, left_out=left_out)

@@ -1,14 +1,13 @@
 """Whose process is at the other end of a Unix socket, told by the kernel: nothing is trusted because it is local."""
 
-import asyncio
 import socket
 import struct
 import sys
 from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from shared.bounded_http import BoundedProtocol
 from shared.problem import MEDIA_TYPE, Problem
 
 # Where the protocol leaves what it found, in the state of an ASGI scope.
@@ -40,14 +39,14 @@ def uid_of_peer(connection: Any) -> int | None:  # noqa: ANN401 - a socket, or a
     return int(uid) if uid >= 0 else None
 
 
-class PeerProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1 protocol that asks for the peer's uid once, when the connection is accepted."""
+class PeerProtocol(BoundedProtocol):
+    """Asks for the peer's uid once, when the connection is accepted."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+    def taken(self) -> None:
         """Look the peer up before anything of it is read."""
-        super().connection_made(transport)
+        super().taken()
         # uvicorn gives every request's scope a copy of this.
-        self.app_state = {**self.app_state, _PEER_UID: uid_of_peer(transport.get_extra_info("socket"))}
+        self.app_state = {**self.app_state, _PEER_UID: uid_of_peer(self.transport.get_extra_info("socket"))}
 
 
 class PeerGate:

@@ -1,47 +1,44 @@
-"""Connections that are accepted and not yet requests: few enough, and not for ever.
+"""Who keeps a place at a listener: no stranger, and no uid all of them.
 
-Whoever may connect could otherwise hold every descriptor of the process, the mail server's and the journal's with it.
+The person decides here while agents, and whoever else has a process on this machine, may try to be in the way.
 """
 
-import asyncio
-from typing import Final
+from typing import ClassVar
 
-import h11
-
-from change_executor.peers import PeerProtocol
-
-# A request's head over loopback or from a proxy takes milliseconds.
-HEAD_SECONDS: Final = 10.0
-
-# Per listener. Streams of open pages count too; two listeners stay well below the usual limit of 1,024 descriptors.
-MAX_CONNECTIONS: Final = 300
+from change_executor.peers import PeerProtocol, PeerUidGate
 
 
-class BoundedProtocol(PeerProtocol):
-    """Closes what is one connection too many, and what sends no whole request head in time."""
+class ListenerProtocol(PeerProtocol):
+    """Lets those whom the gate refuses stay for their answer alone, and few of them at a time."""
 
-    _head_timer: asyncio.TimerHandle | None = None
+    # A third: three agents, or three people, of whom one is out of order, still leave each other room.
+    max_of_one_uid: ClassVar[int] = 100
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Take the connection, or drop it at once."""
-        super().connection_made(transport)
-        if len(self.connections) > MAX_CONNECTIONS:
-            transport.abort()
-            return
-        self._await_head(None)
+    # They are told why, which takes milliseconds; whoever makes more of it than this is told nothing.
+    max_refused: ClassVar[int] = 16
+    refused_seconds: ClassVar[float] = 2.0
 
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of the timer too."""
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-        super().connection_lost(exc)
+    is_refused = False
 
-    def _await_head(self, before: object) -> None:
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._look, before)
+    def taken(self) -> None:
+        """Look the peer up, and decide whether it may stay."""
+        super().taken()
+        gate = self.config.app
+        self.is_refused = isinstance(gate, PeerUidGate) and not gate.allows(self.uid)
+        if self.is_refused:
+            self._end_soon()
+        elif self.uid is not None and self._of_one_uid() > self.max_of_one_uid:
+            self.drop()
 
-    def _look(self, before: object) -> None:
-        # No whole head since the look before (`cycle` is the request at work, or the last one): that time has passed.
-        if self.conn.their_state is h11.IDLE and self.cycle is before:
-            self.transport.abort()
-            return
-        self._await_head(self.cycle)
+    def _end_soon(self) -> None:
+        if (
+            sum(isinstance(other, ListenerProtocol) and other.is_refused for other in self.connections)
+            > self.max_refused
+        ):
+            self.drop()
+        else:
+            # Whatever is sent meanwhile; aborting what has ended does nothing.
+            self.loop.call_later(self.refused_seconds, self.transport.abort)
+
+    def _of_one_uid(self) -> int:
+        return sum(isinstance(other, PeerProtocol) and other.uid == self.uid for other in self.connections)

@@ -21,7 +21,7 @@ from sqlalchemy import select
 from starlette.types import ASGIApp
 
 from change_executor import checkpoints
-from change_executor.accepting import BoundedProtocol
+from change_executor.accepting import ListenerProtocol
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings
 from change_executor.connections import Connections
@@ -38,6 +38,7 @@ from change_executor.peers import PeerUidGate, can_tell_tcp_peers
 from change_executor.review.app import make_app as make_review
 from change_executor.sign_ins import SignIns
 from change_executor.worker import Worker, make_worker, take_worker_lock
+from shared.bounded_http import BACKLOG
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 
@@ -210,7 +211,8 @@ def _config(app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="asyncio",
-        http=BoundedProtocol,
+        http=ListenerProtocol,
+        backlog=BACKLOG,
         ws="none",
         lifespan="on",
         log_config=None,

@@ -5,11 +5,14 @@ An error is told by its kind and the lines of our code that it passed; its words
 
 import logging
 import sys
+import time
 import traceback
 from typing import Any, Final, TextIO
 
 import structlog
 from structlog.types import EventDict, Processor, WrappedLogger
+
+from shared.repeats import Repeats
 
 # The innermost lines of a trace tell where; the outer ones are the server's.
 _LINES_OF_TRACE: Final = 12
@@ -39,12 +42,29 @@ def configure_logs(stream: TextIO = sys.stderr) -> None:
             ],
         )
     )
+    handler.addFilter(_NoFloods())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
     # Libraries speak when something is wrong; these tell every step otherwise.
     for name in ("alembic", "uvicorn", "asyncio", "httpx", "httpcore", "imapclient"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _NoFloods(logging.Filter):
+    """Leaves out what a library said in this minute already; our own events are not counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._repeats = Repeats(time.monotonic)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if isinstance(record.msg, dict):
+            return True
+        raised = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else None
+        left_out = self._repeats.left_out((record.name, f"{record.module}:{record.lineno}", raised))
+        record.left_out = left_out
+        return left_out is not None
 
 
 def _without_words(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
@@ -62,4 +82,5 @@ def _of_a_library(logger: WrappedLogger, _: str, event: EventDict) -> EventDict:
     record = event.get("_record")
     name, words = (record.name, str(record.msg)) if isinstance(record, logging.LogRecord) else (str(logger), "")
     first_line = words.partition("\n")[0][:_CHARACTERS_OF_A_LIBRARY]
-    return {**event, "event": "library:message", "library": name, "words": first_line}
+    left_out = getattr(record, "left_out", 0)
+    return {**event, "event": "library:message", "library": name, "words": first_line, "left_out": left_out}

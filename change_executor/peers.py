@@ -5,18 +5,17 @@ when the connection is accepted (Unix sockets: SO_PEERCRED). What cannot be told
 (macOS) nothing about TCP can be told, and `can_tell_tcp_peers` says so.
 """
 
-import asyncio
 import ipaddress
 import socket
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from shared.bounded_http import BoundedProtocol
 from shared.problem import MEDIA_TYPE, Problem
 
 Address = tuple[str, int]
@@ -24,8 +23,11 @@ Address = tuple[str, int]
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
 # Columns of a line of those tables, after its number.
-_LOCAL, _REMOTE, _UID, _INODE = 1, 2, 7, 9
+_UID, _INODE = 7, 9
 _COLUMNS: Final = 10
+
+# RFC 4291 §2.5.5.2: what stands before an IPv4 address in one of IPv6.
+_MAPPED: Final = bytes(10) + b"\xff\xff"
 
 # Where the protocol leaves what it found, in the extensions of an ASGI scope.
 _EXTENSION: Final = "mailwarrant.peer_uid"
@@ -49,16 +51,24 @@ def uid_in_tables(tables: list[str], peer: Address, ours: Address) -> int | None
     `tables` are the texts of /proc/net/tcp and tcp6. A socket that its process closed has neither an owner nor an
     inode there (and shows uid 0), so it counts as unknown; so do two sockets of different uids.
     """
-    wanted = (_normal(peer), _normal(ours))
+    wanted = [f" {local} {remote} " for local, remote in zip(_columns(peer), _columns(ours), strict=False)]
     uids: set[int] = set()
-    for table in tables:
-        for line in table.splitlines()[1:]:
-            columns = line.split()
-            if len(columns) < _COLUMNS or columns[_INODE] == "0":
-                continue
-            if (_address(columns[_LOCAL]), _address(columns[_REMOTE])) == wanted:
-                uids.add(int(columns[_UID]))
+    # Whoever opens many connections makes these tables long, and every accept reads them: a search, and no parsing
+    # but of what it finds.
+    for line in (line for table in tables for columns in wanted for line in _lines_with(columns, table)):
+        parts = line.split()
+        if len(parts) >= _COLUMNS and parts[_INODE] != "0":
+            uids.add(int(parts[_UID]))
     return uids.pop() if len(uids) == 1 else None
+
+
+def _lines_with(columns: str, table: str) -> Iterator[str]:
+    found = table.find(columns)
+    while found >= 0:
+        end = table.find("\n", found)
+        end = len(table) if end < 0 else end
+        yield table[table.rfind("\n", 0, found) + 1 : end]
+        found = table.find(columns, end)
 
 
 def uid_of_tcp_peer(peer: Address, ours: Address) -> int | None:
@@ -88,28 +98,33 @@ def _uid_of_unix_peer(connection: socket.socket) -> int | None:
     return int(uid) if uid >= 0 else None
 
 
-def _normal(address: Address) -> tuple[str, int]:
+def _columns(address: Address) -> list[str]:
+    """How the tables write an address: an IPv4 one also as that of a socket that speaks IPv6."""
     parsed = ipaddress.ip_address(address[0].partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
         parsed = parsed.ipv4_mapped
-    return parsed.compressed, address[1]
+    written = [parsed.packed]
+    if parsed.version == 4:  # noqa: PLR2004 - IPv4
+        written.append(_MAPPED + parsed.packed)
+    return [f"{_words(packed)}:{address[1]:04X}" for packed in written]
 
 
-def _address(column: str) -> tuple[str, int]:
+def _words(packed: bytes) -> str:
     # The kernel prints each 32-bit word of the address as a number of its own byte order.
-    digits, _, port = column.partition(":")
-    words = [int(digits[start : start + 8], 16) for start in range(0, len(digits), 8)]
-    packed = b"".join(word.to_bytes(4, sys.byteorder) for word in words)
-    return _normal((str(ipaddress.ip_address(packed)), int(port, 16)))
+    return "".join(
+        f"{int.from_bytes(packed[start : start + 4], sys.byteorder):08X}" for start in range(0, len(packed), 4)
+    )
 
 
-class PeerProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1 protocol that asks for the peer's uid once, when the connection is accepted."""
+class PeerProtocol(BoundedProtocol):
+    """Asks for the peer's uid once, when the connection is accepted."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+    uid: int | None = None
+
+    def taken(self) -> None:
         """Look the peer up before anything of it is read."""
-        super().connection_made(transport)
-        uid = uid_of_socket(transport.get_extra_info("socket"))
+        super().taken()
+        uid = self.uid = uid_of_socket(self.transport.get_extra_info("socket"))
         behind = self.app
 
         async def with_uid(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - uvicorn's types and starlette's
@@ -136,6 +151,10 @@ class PeerUidGate:
         self._allow_uids = allow_uids
         self._uid_of = uid_of
         self.refused = 0
+
+    def allows(self, uid: int | None) -> bool:
+        """Whether the requests of this uid are let through."""
+        return uid in self._allow_uids
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let one request through, or answer it."""

@@ -61,6 +61,12 @@ class Refusal(Enum):
     FORM_TOO_LARGE = Words(
         413, "That form is too large", "Forms of this page have at most 16 KiB.", "Shorten what you typed."
     )
+    FORM_TOO_SLOW = Words(
+        408,
+        "That form took too long",
+        "The form did not arrive within ten seconds. Nothing was changed.",
+        "Open the page again and repeat what you did.",
+    )
     REASON_TOO_LONG = Words(
         422,
         "That reason is too long",

@@ -1,5 +1,6 @@
 """Forms, parsed once at the door."""
 
+import asyncio
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,8 @@ from shared.fence import clean
 
 # The longest form is a rejection with its reason, percent-encoded: some 6 KiB.
 MAX_FORM_OCTETS: Final = 16 * 1024
+# A browser sends a form in one go.
+FORM_SECONDS: Final = 10.0
 _MAX_FIELDS: Final = 12
 _FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _VERSION: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
@@ -38,10 +41,14 @@ async def read_form(request: Request) -> Form:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM_TYPE:
         raise PageError(Refusal.MALFORMED_FORM)
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_FORM_OCTETS:
-            raise PageError(Refusal.FORM_TOO_LARGE)
+    try:
+        async with asyncio.timeout(FORM_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_FORM_OCTETS:
+                    raise PageError(Refusal.FORM_TOO_LARGE)
+    except TimeoutError:
+        raise PageError(Refusal.FORM_TOO_SLOW) from None
     try:
         pairs = parse_qsl(
             body.decode("ascii"),

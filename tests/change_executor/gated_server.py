@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 import uvicorn
 
-from change_executor.accepting import BoundedProtocol
+from change_executor.accepting import ListenerProtocol
 from change_executor.peers import PeerUidGate
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Serving:
         self.gate = PeerUidGate(self.inner, allow_uids)
         self._listener = listener
         config = uvicorn.Config(
-            self.gate, http=BoundedProtocol, ws="none", lifespan="off", log_config=None, proxy_headers=False
+            self.gate, http=ListenerProtocol, ws="none", lifespan="off", log_config=None, proxy_headers=False
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run)

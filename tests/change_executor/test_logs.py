@@ -56,6 +56,23 @@ def test_an_error_is_told_by_its_kind_and_place(stream: io.StringIO) -> None:
     )
 
 
+def test_what_a_library_says_again_and_again_is_one_line_and_a_number(
+    stream: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("change_executor.logs.time.monotonic", lambda: clock[0])
+    configure_logs(stream)
+    for seconds in (0.0, 59.0, 60.0):
+        clock[0] = seconds
+        for number in range(100):
+            logging.getLogger("asyncio").error("no more descriptors: %s", number)
+            structlog.get_logger().info("intake:refused")
+    told = lines(stream)
+    assert [0, 199] == [line["left_out"] for line in told if line["event"] == "library:message"]
+    # Our own are events, each of them.
+    assert 300 == sum(line["event"] == "intake:refused" for line in told)
+
+
 def test_libraries_that_tell_every_step_are_quiet(stream: io.StringIO) -> None:
     for name in ("alembic.runtime.migration", "uvicorn.error", "asyncio", "httpx", "imapclient.imapclient"):
         logging.getLogger(name).info("step")

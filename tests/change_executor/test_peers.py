@@ -78,6 +78,21 @@ def test_two_sockets_of_different_users_are_unknown() -> None:
     assert uid_in_tables([table], ("127.0.0.1", 40000), ("127.0.0.1", 8622)) is None
 
 
+def test_the_lines_of_everybody_else_are_not_even_parsed() -> None:
+    others = line("nonsense", "nonsense") * 20_000
+    table = HEADER + others + line(LOOPBACK_V4 + CLIENT, LOOPBACK_V4 + SERVER) + others
+    assert uid_in_tables([table, table], ("127.0.0.1", 40000), ("127.0.0.1", 8622)) == 1000
+    # The last line may be cut off.
+    cut = HEADER + others + f"   0: {LOOPBACK_V4}{CLIENT} {LOOPBACK_V4}{SERVER} 01"
+    assert uid_in_tables([cut], ("127.0.0.1", 40000), ("127.0.0.1", 8622)) is None
+
+
+def test_a_port_that_only_begins_or_ends_alike_is_another() -> None:
+    table = HEADER + line(LOOPBACK_V4 + CLIENT, LOOPBACK_V4 + SERVER)
+    for peer, ours in ((40000, 0x21A), (0x9C4, 8622), (0xC40, 8622)):
+        assert uid_in_tables([table], ("127.0.0.1", peer), ("127.0.0.1", ours)) is None
+
+
 def test_short_lines_and_empty_tables_are_unknown() -> None:
     assert uid_in_tables(["", HEADER, HEADER + "  0: x\n\n"], ("127.0.0.1", 1), ("127.0.0.1", 2)) is None
 

@@ -1,0 +1,70 @@
+"""Connections that are accepted and not yet requests: few enough, and not for ever.
+
+Whoever may connect could otherwise hold every descriptor of the process, its mail server's and its database's with it.
+"""
+
+import asyncio
+from typing import ClassVar, Final
+
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+# uvicorn listens with it, and asyncio accepts that many connections before it looks at the first: each is a descriptor
+# until it has been dropped. It also covers a burst of agents.
+BACKLOG: Final = 128
+
+
+class BoundedProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1 protocol that closes what is one connection too many, and what has no request for too long."""
+
+    # Per listener, streams of open pages too; two listeners stay well below the usual limit of 1,024 descriptors.
+    max_connections: ClassVar[int] = 300
+
+    # A request's head over loopback or from a proxy takes milliseconds.
+    head_seconds: ClassVar[float] = 10.0
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Take the connection, or drop it before anything else is spent on it."""
+        super().connection_made(transport)
+        if len(self.connections) > self.max_connections:
+            self.drop()
+        else:
+            self.taken()
+
+    def taken(self) -> None:
+        """Begin to wait for a first request; the connection has its place."""
+        self._wait()
+
+    def drop(self) -> None:
+        """End the connection, and give its place back at once: its end is told in a later round of the loop."""
+        self.connections.discard(self)
+        self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of the timer too."""
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request; what is left of this one's body is nobody's any more."""
+        super().on_response_complete()
+        if not self.transport.is_closing() or self.transport.get_write_buffer_size():
+            self._wait()
+
+    def _wait(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        unsent = self.transport.get_write_buffer_size()
+        # `cycle` is the request at work, or the last one.
+        self._timer = self.loop.call_later(self.head_seconds, self._look, self.cycle, unsent)
+
+    def _look(self, before: RequestResponseCycle | None, unsent_before: int) -> None:
+        answered = before is None or before.response_complete
+        # A long answer may still be on its way through a slow tunnel, as long as it moves.
+        moves = 0 < self.transport.get_write_buffer_size() < unsent_before
+        if self.cycle is before and answered and not moves:
+            self.transport.abort()
+        else:
+            self._wait()

@@ -1,0 +1,150 @@
+"""A listener keeps few connections, and none for ever that asks nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from typing import TYPE_CHECKING, Self
+
+import pytest
+import uvicorn
+
+from shared.bounded_http import BoundedProtocol
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+# Seconds; what is waited for takes a tenth of one.
+PATIENCE = 30.0
+LONG_ANSWER = b"x" * 8_000_000
+
+
+async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer without a look at the body."""
+    body = LONG_ANSWER if scope["path"] == "/long" else b"ok"
+    headers = [(b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+class Serving:
+    """A real uvicorn on a thread of the test, with bounds of the test's own."""
+
+    def __init__(self, *, most: int = 300, head_seconds: float = 3_600.0) -> None:
+        class Bounded(BoundedProtocol):
+            max_connections = most
+
+        Bounded.head_seconds = head_seconds
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        config = uvicorn.Config(answering, http=Bounded, ws="none", lifespan="off", log_config=None, access_log=False)
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._server.serve(sockets=[self._listener])))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join(timeout=PATIENCE)
+        self._listener.close()
+
+    def connect(self, receive_octets: int | None = None) -> socket.socket:
+        client = socket.socket()
+        client.settimeout(PATIENCE)
+        if receive_octets is not None:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_octets)
+        client.connect(self._listener.getsockname())
+        return client
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Wait for the other side to end it."""
+    with contextlib.suppress(ConnectionResetError):
+        return connection.recv(1) == b""
+    return True
+
+
+def ask(connection: socket.socket, path: str = "/", fields: str = "") -> None:
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: a\r\n{fields}\r\n".encode())
+
+
+def answer(connection: socket.socket) -> bytes:
+    received = b""
+    while not received.endswith(b"\r\n\r\nok"):
+        piece = connection.recv(4096)
+        assert piece, received
+        received += piece
+    return received
+
+
+def test_what_is_too_many_is_dropped_and_a_place_that_is_given_back_is_taken_again() -> None:
+    with Serving(most=3) as serving, contextlib.ExitStack() as open_sockets:
+        kept = [open_sockets.enter_context(serving.connect()) for _ in range(3)]
+        for connection in kept:
+            ask(connection)
+            assert b" 200 " in answer(connection)
+        too_many = [open_sockets.enter_context(serving.connect()) for _ in range(40)]
+        assert all(is_closed(connection) for connection in too_many)
+        ask(kept[0], fields="Connection: close\r\n")
+        answer(kept[0])
+        assert is_closed(kept[0])
+        again = open_sockets.enter_context(serving.connect())
+        ask(again)
+        assert b" 200 " in answer(again)
+
+
+@pytest.mark.parametrize("sent", [b"", b"G", b"GET / HTTP/1.1\r\nHost: a\r\n"])
+def test_a_head_that_never_ends_is_waited_for_no_longer_than_that(sent: bytes) -> None:
+    with Serving(head_seconds=0.2) as serving, serving.connect() as connection:
+        connection.sendall(sent)
+        assert is_closed(connection)
+
+
+def test_a_body_that_nobody_reads_does_not_keep_its_connection_by_trickling() -> None:
+    with Serving(head_seconds=0.3) as serving, serving.connect() as connection:
+        ask(connection, fields="Content-Length: 1000000\r\n")
+        assert b" 200 " in answer(connection)
+        ended, pause = False, threading.Event()
+        connection.settimeout(0.02)
+        # Each octet resets the time that uvicorn itself keeps an idle connection.
+        for _ in range(1_000):
+            with contextlib.suppress(TimeoutError):
+                try:
+                    connection.sendall(b"x")
+                    ended = connection.recv(1) == b""
+                except (ConnectionResetError, BrokenPipeError):
+                    ended = True
+            if ended:
+                break
+            pause.wait(0.02)
+        assert ended
+
+
+def test_a_long_answer_is_not_cut_off_while_it_is_being_read() -> None:
+    with Serving(head_seconds=1.0) as serving, serving.connect(receive_octets=65_536) as connection:
+        ask(connection, "/long")
+        received, pause = 0, threading.Event()
+        while received < len(LONG_ANSWER):
+            piece = connection.recv(262_144)
+            assert piece, received
+            received += len(piece)
+            # Some three seconds in all: several times what the next request would be waited for.
+            pause.wait(0.03)
+        assert is_closed(connection)
+
+
+def test_an_answer_that_nobody_reads_is_given_up() -> None:
+    with Serving(most=1, head_seconds=0.2) as serving, serving.connect(receive_octets=65_536) as connection:
+        ask(connection, "/long")
+        assert connection.recv(1)
+        pause = threading.Event()
+        for _ in range(500):
+            with serving.connect() as other, contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                ask(other)
+                if other.recv(1):
+                    return
+            pause.wait(0.02)
+        raise AssertionError("the place was never given back")
