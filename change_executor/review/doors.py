@@ -153,4 +153,6 @@ async def _password(room: Room, session: Session, wrong: str | None, status: int
 def _later(wait: timedelta) -> str:
     seconds = max(int(wait.total_seconds() + 0.999), 1)
     when = f"{seconds} seconds" if seconds < 120 else f"{(seconds + 59) // 60} minutes"  # noqa: PLR2004 - two minutes
+    if seconds == 1:
+        when = "1 second"
     return f"Too many guesses. Try again in {when}."

@@ -26,6 +26,7 @@ from change_executor.review.sessions import Session, still_good
 BEAT_SECONDS: Final = 15.0
 # More changes at once than a page could name: the page is told that something changed, and that is enough.
 _MAX_NAMED: Final = 100
+_STOP_EVENTS: Final = {"stop:press": "pressed", "stop:release": "released"}
 _SEQ: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 
 
@@ -33,11 +34,11 @@ _SEQ: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 class _Change:
     seq: int
     proposals: list[str]
-    other: bool
+    stop: str | None
     waiting: int
 
     def __bool__(self) -> bool:
-        return bool(self.proposals) or self.other
+        return bool(self.proposals) or self.stop is not None
 
 
 async def events(room: Room, request: Request, session: Session) -> Response:
@@ -88,7 +89,7 @@ async def _stream(room: Room, session: Session, seq: int, woken: asyncio.Event) 
             return
         seq = change.seq
         if change:
-            data = json.dumps({"proposals": change.proposals, "waiting": change.waiting})
+            data = json.dumps({"proposals": change.proposals, "stop": change.stop, "waiting": change.waiting})
             yield f"id: {seq}\nevent: change\ndata: {data}\n\n"
         else:
             yield ": alive\n\n"
@@ -120,6 +121,7 @@ def _since(room: Room, session: Session, seq: int) -> _Change | None:
         return _Change(
             seq=rows[0].seq if rows else seq,
             proposals=sorted(subjects),
-            other=any(row.kind.startswith("stop:") for row in rows),
+            # The latest of them: newest first.
+            stop=next((_STOP_EVENTS[row.kind] for row in rows if row.kind in _STOP_EVENTS), None),
             waiting=count_waiting(connection),
         )

@@ -173,6 +173,14 @@ EVENTS: Final = {
     "proposal:found_in_neither": "The executor looked: the message is in neither mailbox.",
 }
 
+# The same events of a move that was being undone, where they would say the opposite.
+_EVENTS_OF_UNDO: Final = {
+    "proposal:moved": "The mail server moved it back, and the copy there was checked.",
+    "proposal:absent": "The message was not there any more, so it was not moved back.",
+    "proposal:changed": "What lay there was not the message that was moved, so it was not moved back.",
+    "proposal:refused": "It was not moved back: that was refused.",
+}
+
 _DONE: Final = {
     State.APPROVED: "Approved. The executor moves it now.",
     State.APPLYING: "Approved. It is being moved.",
@@ -196,6 +204,20 @@ def sentence(table: Mapping[Any, str], code: str) -> str:
     return table.get(code, f"Code: {code}.")
 
 
+def waiting(code: str, *, stopped: bool) -> str:
+    """Return why a proposal waits; what waited for the stop button goes on as soon as that is released."""
+    if code == Waiting.STOPPED and not stopped:
+        return "Everything was resumed. It goes on now."
+    return sentence(WAITING, code)
+
+
+def happened(kind: str, details: Mapping[str, Any]) -> str:
+    """Return what the history says of an event; `details` are those of the event."""
+    if details.get("from") == State.UNDOING and kind in _EVENTS_OF_UNDO:
+        return _EVENTS_OF_UNDO[kind]
+    return sentence(EVENTS, kind)
+
+
 def who(actor: str) -> tuple[str, str]:
     """Return what kind of actor an event names, and the name."""
     kind, _, name = actor.partition(":")
@@ -214,7 +236,7 @@ def ago(moment: datetime, now: datetime) -> str:
 
 def left(moment: datetime, now: datetime) -> str:
     """Return how long something still has."""
-    return "time is over" if moment <= now else f"{span(moment - now)} left"
+    return "time is over" if moment <= now else f"{_nearest(moment - now)} left"
 
 
 def span(duration: timedelta) -> str:
@@ -227,6 +249,16 @@ def span(duration: timedelta) -> str:
     return f"{minutes // (24 * 60)} d"
 
 
+def _nearest(duration: timedelta) -> str:
+    # Five days that have begun a second ago are five days, not four. `left` in page.js counts alike.
+    minutes = -(-duration // timedelta(minutes=1))
+    if minutes < 60:  # noqa: PLR2004 - an hour
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{(minutes + 30) // 60} h"
+    return f"{(minutes + 12 * 60) // (24 * 60)} d"
+
+
 def size(octets: int) -> str:
     """Return a size as people say it."""
     if octets < 1024:  # noqa: PLR2004 - a KiB
@@ -237,9 +269,9 @@ def size(octets: int) -> str:
 
 
 _OPENED: Final = {
-    "opened": "The agent opened this message.",
-    "not_opened": "The agent never opened this message.",
-    "unknown": "Whether the agent opened this message cannot be told.",
+    "opened": "The agent fetched this message's text before proposing.",
+    "not_opened": "When this was proposed, the agent had not fetched this message's text (a preview is not counted).",
+    "unknown": "Whether the agent had fetched this message's text cannot be told.",
 }
 
 

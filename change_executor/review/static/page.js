@@ -3,6 +3,11 @@
 
 const MINUTE = 60_000;
 
+const STOP_WORDS = {
+  pressed: "Somebody stopped everything. Nothing is moved until someone resumes.",
+  released: "Somebody resumed. What was approved is moved now.",
+};
+
 function fillInLinkCode() {
   const field = document.getElementById("secret");
   if (!field || !document.getElementById("link-form")) return;
@@ -24,6 +29,13 @@ function span(milliseconds) {
   return `${Math.floor(minutes / (24 * 60))} d`;
 }
 
+function left(milliseconds) {
+  const minutes = Math.ceil(milliseconds / MINUTE);
+  if (minutes < 60) return `${minutes} min left`;
+  if (minutes < 48 * 60) return `${Math.floor((minutes + 30) / 60)} h left`;
+  return `${Math.floor((minutes + 12 * 60) / (24 * 60))} d left`;
+}
+
 function keepAgesRight() {
   const now = Date.now();
   for (const time of document.querySelectorAll("time[data-ago]")) {
@@ -32,7 +44,7 @@ function keepAgesRight() {
   }
   for (const time of document.querySelectorAll("time[data-left]")) {
     const remaining = Date.parse(time.dateTime) - now;
-    time.textContent = remaining <= 0 ? "time is over" : `${span(remaining)} left`;
+    time.textContent = remaining <= 0 ? "time is over" : left(remaining);
   }
 }
 
@@ -61,10 +73,12 @@ function tell(words, href, action) {
   bar.hidden = false;
 }
 
-function wordsForQueue(before, waiting) {
-  const more = waiting - before;
-  if (more > 0) return `${more} new ${more === 1 ? "proposal waits" : "proposals wait"} for you.`;
-  return "Something changed in the queue.";
+function tellQueue(before, change) {
+  const more = change.waiting - before;
+  if (more > 0) tell(`${more} new ${more === 1 ? "proposal waits" : "proposals wait"} for you.`, "/", "Show them");
+  else if (change.stop) tell(STOP_WORDS[change.stop], "/", "Reload");
+  else tell("Something changed.", "/", "Reload");
+  document.title = `${change.waiting ? `(${change.waiting}) ` : ""}Queue · Mailwarrant`;
 }
 
 function listen() {
@@ -75,10 +89,11 @@ function listen() {
   stream.addEventListener("change", (event) => {
     const change = JSON.parse(event.data);
     if (live === "queue") {
-      tell(wordsForQueue(before, change.waiting), "/", "Show them");
-      document.title = `${change.waiting ? `(${change.waiting}) ` : ""}Queue · Mailwarrant`;
+      tellQueue(before, change);
     } else if (change.proposals.includes(proposal)) {
       tell("This proposal changed while you look at it.", `/p/${proposal}`, "Show it");
+    } else if (change.stop) {
+      tell(STOP_WORDS[change.stop], `/p/${proposal}`, "Reload");
     }
   });
   stream.addEventListener("signed-out", () => {

@@ -13,6 +13,7 @@ from change_executor.journal.journal import read_proposal
 from change_executor.lifecycle import Event
 from change_executor.review import wording
 from change_executor.review.people import add_person
+from change_executor.switch import press_stop, release_stop
 from shared.proposal import MAX_REASON_CHARACTERS, State
 from tests.servers.browser import NewPage, console_errors
 from tests.servers.desk import PASSWORD, PERSON, ReviewPage, reading
@@ -327,3 +328,40 @@ def test_no_other_page_can_show_this_one_in_a_frame(
     page.goto(f"http://localhost:{attacker.port}/page")
     expect(page.frame_locator("iframe").get_by_text("Waiting for your decision")).to_have_count(0)
     assert any("frame" in complaint.lower() for complaint in console_errors(page))
+
+
+def test_of_an_item_only_the_decision_stays_in_sight_and_no_history_is_cut(
+    review_page: ReviewPage, browser_page_signed_in: Page
+) -> None:
+    page = browser_page_signed_in
+    page.set_viewport_size({"width": 1280, "height": 800})
+    proposal = review_page.rows.proposal(reading("Long", "word\n" * 300))
+    for number in range(40):
+        review_page.rows.wait(proposal.id, f"code_{number}")
+    open_item(review_page, page, proposal.id)
+    history, button = page.get_by_role("region", name="History"), page.get_by_role("button", name="Approve the move")
+    expect(page.get_by_role("link", name="Back to the queue")).to_be_in_viewport()
+    desk = page.get_by_role("complementary", name="Decision")
+    assert desk.evaluate("it => it.scrollHeight <= it.clientHeight"), "nothing of the decision is out of sight"
+    history.get_by_text(proposal.id).scroll_into_view_if_needed()
+    expect(history.get_by_text(proposal.id)).to_be_in_viewport()
+    expect(button).to_be_in_viewport()
+    page.keyboard.press("Home")
+    expect(button).to_be_in_viewport()
+
+
+def test_the_stop_button_pressed_elsewhere_is_told_on_the_item_and_in_the_queue(
+    review_page: ReviewPage, browser_page_signed_in: Page
+) -> None:
+    page = browser_page_signed_in
+    proposal = review_page.rows.proposal(reading())
+    open_item(review_page, page, proposal.id)
+    press_stop(review_page.journal, "operator")
+    expect(page.get_by_text("Somebody stopped everything.")).to_be_visible()
+    page.get_by_role("link", name="Reload").click()
+    expect(page.get_by_text("Everything is stopped.")).to_be_visible()
+    page.goto(review_page.url)
+    release_stop(review_page.journal, "operator")
+    expect(page.get_by_text("Somebody resumed.")).to_be_visible()
+    page.get_by_role("link", name="Reload").click()
+    expect(page.get_by_text("Everything is stopped.")).to_be_hidden()

@@ -13,7 +13,7 @@ import pytest
 from change_executor.review import hub as hub_module
 from change_executor.review import live
 from change_executor.review.hub import Hub
-from change_executor.switch import press_stop
+from change_executor.switch import press_stop, release_stop
 from tests.servers.desk import ReviewPage, press, reading
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_a_page_is_told_which_proposals_changed_and_how_many_wait_and_nothing_el
         stream = lines(response)
         assert "retry: 5000" == next(stream)
         proposal = review_page.rows.proposal(reading("A secret subject"), "a secret reason")
-        assert {"event": "change", "proposals": [proposal.id], "waiting": 1} == next_change(stream)
+        assert {"event": "change", "proposals": [proposal.id], "stop": None, "waiting": 1} == next_change(stream)
 
 
 def test_what_happened_between_the_page_and_its_stream_is_not_missed(review_page: ReviewPage) -> None:
@@ -83,6 +83,17 @@ def test_what_another_process_wrote_is_found_at_the_next_beat(
             assert "change" == next_change(stream)["event"]
     finally:
         review_page.journal.listen(hub_of(review_page).wake)
+
+
+def test_a_page_is_told_of_the_stop_button_by_its_last_state(review_page: ReviewPage) -> None:
+    client = review_page.signed_in()
+    seq = client.get("/").text.partition('data-seq="')[2].partition('"')[0]
+    told = []
+    for act in (press_stop, release_stop, press_stop):
+        act(review_page.journal, "operator")
+        with client.stream("GET", f"/events?since={seq}") as response:
+            told.append(next_change(lines(response))["stop"])
+    assert ["pressed", "released", "pressed"] == told
 
 
 def test_a_stream_ends_with_its_session(review_page: ReviewPage) -> None:

@@ -40,7 +40,7 @@ def test_the_queue_lists_the_oldest_first_with_count_sender_and_what_is_asked(pa
     text = page.signed_in().get("/").text
     assert "<title>(2) Queue" in text
     assert text.index("First") < text.index("Second")
-    for word in ("Ada Example &lt;ada@example.org&gt;", "escalate", "mailbot", "10 min ago", "4 d left"):
+    for word in ("Ada Example &lt;ada@example.org&gt;", "escalate", "mailbot", "10 min ago", "5 d left"):
         assert word in text
 
 
@@ -84,7 +84,7 @@ def test_the_item_shows_the_message_then_the_evidence_and_the_agents_words_last(
         "obey me",
         "1 of 2 identical copies",
         "The reader says",
-        "The agent never opened this message.",
+        "When this was proposed, the agent had not fetched this message&#39;s text (a preview is not counted).",
         "The agent's own words",
         "Because it arrived",
     )
