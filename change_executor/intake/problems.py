@@ -9,7 +9,7 @@ from typing import Final
 from change_executor.intake.proposer_tokens import TokenFault
 from change_executor.policy import ProposingRuling
 from shared.problem import Problem
-from shared.proposal import MAX_BODY_OCTETS, State
+from shared.proposal import MAX_BODY_OCTETS, MAX_REASON_CHARACTERS, State
 
 
 class RefusedByRule(Problem):
@@ -89,9 +89,17 @@ def missing_field(name: str) -> Problem:
     return Problem(422, "missing_field", f"The field {name!r} is missing.", "Give emailId, from and to.")
 
 
+_FIX_OF_FIELD: Final = {
+    "reason": f"Give text of at most {MAX_REASON_CHARACTERS} characters without control characters, or leave it out.",
+    "from": "`from` is `incoming`.",
+    "to": "Give one of the destinations that GET /v1/queues lists, as it is spelled there.",
+    "queue": "Give the id of a queue as GET /v1/queues lists it, or leave it out.",
+}
+
+
 def invalid_field(name: str, why: str) -> Problem:
     """A member of another form than a proposal's."""
-    return Problem(422, "invalid_field", f"{name}: {why}.", "Mend the field; see GET /v1/queues for roles.")
+    return Problem(422, "invalid_field", f"{name}: {why}.", _FIX_OF_FIELD.get(name, "Mend the field."))
 
 
 def malformed_email_id() -> Problem:

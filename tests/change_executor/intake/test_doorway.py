@@ -19,6 +19,8 @@ from shared.proposal import ProposalRequest
 from tests.change_executor.intake.desk import EMAIL_ID, PROPOSAL, READER_TOKEN, Desk, code_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from starlette.types import Message
 
     from change_executor.journal.journal import Journal
@@ -92,6 +94,30 @@ def test_a_body_of_exactly_the_limit_and_a_reason_of_exactly_its_own_are_taken(d
 def test_another_content_type_or_coding_is_refused(desk: Desk, headers: dict[str, str]) -> None:
     answer = desk.post(body(), **headers)
     assert (415, "unsupported_media_type") == (answer.status_code, code_of(answer))
+
+
+@pytest.mark.parametrize(
+    ("change", "mend"),
+    [
+        ({"reason": "x" * 1_500}, "at most 500 characters"),
+        ({"from": "Incoming"}, "`incoming`"),
+        ({"to": "Processed"}, "GET /v1/queues"),
+        ({"queue": "Support!"}, "leave it out"),
+        ({"emailId": "5"}, "as the reader gave it"),
+    ],
+)
+def test_the_mend_fits_the_field(desk: Desk, change: dict[str, Any], mend: str) -> None:
+    assert mend in desk.post(body(**change)).json()["fix"]
+
+
+def test_health_says_that_the_journal_can_be_read_and_503_where_it_cannot(desk: Desk, tmp_path: Path) -> None:
+    answer = desk.ask("GET", "/v1/health", None)
+    assert (200, {"status": "ok"}) == (answer.status_code, answer.json())
+    desk.journal.close()
+    for path in tmp_path.glob("journal.db*"):
+        path.write_bytes(b"this is no database any more " * 200)
+    answer = desk.ask("GET", "/v1/health", None)
+    assert (503, "journal_unavailable", True) == (answer.status_code, code_of(answer), answer.json()["retryable"])
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "Application/JSON ; charset=UTF-8"])
