@@ -137,8 +137,8 @@ class _Serving:
         intake_app = make_intake(self._journal, self._settings, secrets.token_bytes)
         with _bound(self._settings) as (intake_sockets, review_sockets):
             servers = [
-                (_Server(_config(_gated(intake_app, self._settings.intake.allow_uids))), intake_sockets),
-                (_Server(_config(_gated(review_app, self._settings.review.allow_uids, always=True))), review_sockets),
+                (_Server(_config(_gated(intake_app, "intake", self._settings.intake.allow_uids))), intake_sockets),
+                (_Server(_config(_gated(review_app, "review", self._settings.review.allow_uids))), review_sockets),
             ]
             self._worker.start()
             running = [asyncio.create_task(server.serve(sockets)) for server, sockets in servers]
@@ -224,13 +224,14 @@ def _config(app: ASGIApp) -> uvicorn.Config:
     )
 
 
-def _gated(app: ASGIApp, allow_uids: frozenset[int], *, always: bool = False) -> ASGIApp:
-    if not (always or allow_uids):
+def _gated(app: ASGIApp, section: str, allow_uids: frozenset[int]) -> ASGIApp:
+    # An empty list lets any local process propose, and nobody decide.
+    if section == "intake" and not allow_uids:
         return app
     if sys.platform != "linux" and not can_tell_tcp_peers():
         _log.warning("peer:cannot_tell", detail="this system does not tell whose process connects")
         return app
-    return PeerUidGate(app, allow_uids)
+    return PeerUidGate(app, allow_uids, key=f"[{section}] allow_uids")
 
 
 def _is_separated(settings: ExecutorSettings) -> bool:

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from change_executor.peer_refusal import PeerRefusal
 from shared.bounded_http import BoundedProtocol
-from shared.problem import MEDIA_TYPE, Problem
 
 Address = tuple[str, int]
 
@@ -31,13 +31,6 @@ _MAPPED: Final = bytes(10) + b"\xff\xff"
 
 # Where the protocol leaves what it found, in the extensions of an ASGI scope.
 _EXTENSION: Final = "mailwarrant.peer_uid"
-
-_REFUSAL: Final = Problem(
-    403,
-    "peer_not_allowed",
-    "The process that connects belongs to an operating-system user that is not allowed here, or cannot be told.",
-    "Connect as a user that `allow_uids` lists.",
-)
 
 
 def can_tell_tcp_peers() -> bool:
@@ -137,8 +130,8 @@ class PeerProtocol(BoundedProtocol):
 class PeerUidGate:
     """Refuses every request whose peer is not one of `allow_uids`, before anything of it is parsed.
 
-    `refused` counts. Behind another server than `PeerProtocol` the uid is looked up by the addresses of the scope,
-    which must then come from the socket (no proxy headers).
+    `refused` counts; `key` is the one of the configuration that lists them. Behind another server than `PeerProtocol`
+    the uid is looked up by the addresses of the scope, which must then come from the socket (no proxy headers).
     """
 
     def __init__(
@@ -146,10 +139,13 @@ class PeerUidGate:
         app: ASGIApp,
         allow_uids: frozenset[int],
         uid_of: Callable[[Address, Address], int | None] = uid_of_tcp_peer,
+        *,
+        key: str = "allow_uids",
     ) -> None:
         self._app = app
         self._allow_uids = allow_uids
         self._uid_of = uid_of
+        self._refusal = PeerRefusal(key)
         self.refused = 0
 
     def allows(self, uid: int | None) -> bool:
@@ -158,12 +154,17 @@ class PeerUidGate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let one request through, or answer it."""
-        if scope["type"] == "lifespan" or self._uid(scope) in self._allow_uids:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        uid = self._uid(scope)
+        if self.allows(uid):
             await self._app(scope, receive, send)
             return
         self.refused += 1
+        self._refusal.log(uid)
         if scope["type"] == "http":
-            await _refuse(send)
+            await _refuse(send, self._refusal, scope, uid)
         else:
             await send({"type": "websocket.close", "code": 1008})
 
@@ -181,17 +182,7 @@ class PeerUidGate:
             return None
 
 
-async def _refuse(send: Send) -> None:
-    body = _REFUSAL.encoded()
-    await send(
-        {
-            "type": "http.response.start",
-            "status": _REFUSAL.status,
-            "headers": [
-                (b"content-type", MEDIA_TYPE.encode()),
-                (b"content-length", str(len(body)).encode()),
-                (b"connection", b"close"),
-            ],
-        }
-    )
+async def _refuse(send: Send, refusal: PeerRefusal, scope: Scope, uid: int | None) -> None:
+    status, headers, body = refusal.answer(scope, uid)
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 
 from change_executor.peers import (
     PeerUidGate,
@@ -185,6 +187,46 @@ def test_the_gate_lets_through_only_a_uid_that_it_knows_and_lists(scope: dict[st
     sent = ask(gate, **scope)
     assert status == sent[0]["status"]
     assert (1, 0) == (inner.requests, gate.refused) if status == 204 else (0, 1) == (inner.requests, gate.refused)
+
+
+def refused(accept: bytes | None, uid: int | None) -> tuple[str, str]:
+    """Content type and body of a refusal."""
+    gate = PeerUidGate(Inner(), frozenset({1000}), key="[review] allow_uids")
+    headers = [] if accept is None else [(b"accept", accept)]
+    start, body = ask(gate, extensions={"mailwarrant.peer_uid": uid}, headers=headers)
+    assert 403 == start["status"]
+    fields = dict(start["headers"])
+    assert str(len(body["body"])).encode() == fields[b"content-length"]
+    return fields[b"content-type"].decode(), body["body"].decode()
+
+
+def test_a_browser_is_shown_a_page_that_names_the_uid_and_the_key() -> None:
+    kind, page = refused(b"text/html,application/xhtml+xml,*/*;q=0.8", 1001)
+    assert kind.startswith("text/html")
+    assert "uid 1001 is not in [review] allow_uids" in page
+    assert "add 1001 to [review] allow_uids" in page
+    assert "cannot be told" in refused(b"text/html", None)[1]
+
+
+@pytest.mark.parametrize("accept", [None, b"*/*", b"application/json"])
+def test_a_program_is_answered_with_a_problem_that_says_the_same(accept: bytes | None) -> None:
+    kind, body = refused(accept, 1001)
+    assert "application/problem+json" == kind
+    assert "uid 1001 is not in [review] allow_uids of executor.toml." == json.loads(body)["detail"]
+
+
+def test_refusals_are_logged_for_each_uid_and_not_each_time() -> None:
+    gate = PeerUidGate(Inner(), frozenset({1000}), key="[intake] allow_uids")
+    with capture_logs() as logged:
+        for uid in (1001, 1001, None, 1002, None, 1001):
+            ask(gate, extensions={"mailwarrant.peer_uid": uid})
+    assert [("peer:refused", uid, "[intake] allow_uids") for uid in (1001, None, 1002)] == [
+        (line["event"], line["uid"], line["key"]) for line in logged
+    ]
+    with capture_logs() as logged:
+        for uid in range(2_000, 4_000):
+            ask(gate, extensions={"mailwarrant.peer_uid": uid})
+    assert 150 > len(logged)
 
 
 CLIENT_PROGRAM = """
