@@ -45,6 +45,7 @@ class ReaderFolder:
         secret = self.folder / "secret"
         if not secret.exists():
             secret.write_text(self.dovecot.passwords["reader"])
+        secret.chmod(0o600)
         account = {
             "id": "shop",
             "host": self.dovecot.host,

@@ -187,6 +187,22 @@ def test_every_page_fits_360_pixels(review_page: ReviewPage, new_browser_page: N
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, path
 
 
+def test_marks_without_end_stay_in_their_box(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
+    page = browser_page_signed_in
+    marks = "a" + "\u0489\u0332\u0338" * 200
+    proposal = review_page.rows.proposal(reading(f"Marks {marks}", marks), f"Because {marks}")
+    open_item(review_page, page, proposal.id)
+    boxes = ".story > section, .desk > section, .mail, .agent-words blockquote"
+    found = page.eval_on_selector_all(boxes, "all => all.map(one => getComputedStyle(one).overflow)")
+    assert len(found) >= 5
+    assert {"clip"} == set(found)
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    # What is focused is not cut off either.
+    for button in page.locator(".desk button").all():
+        button.focus()
+        expect(button).to_be_in_viewport()
+
+
 class Attacker:
     """A server that counts whoever comes, and has pages of its own by path."""
 
