@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import socket
 from typing import TYPE_CHECKING
 
 import httpx
@@ -11,6 +13,7 @@ import structlog
 
 from agent_reader.app import serve
 from agent_reader.config import ReaderSettings
+from shared.bounded_http import BoundedProtocol
 from shared.settings import ConfigurationError, load_settings
 from tests.fakes.reader_process import ReaderFolder, subjects
 from tests.servers.dovecot import Dovecot
@@ -64,6 +67,35 @@ def test_the_private_socket_answers_its_own_user(folder: ReaderFolder) -> None:
         assert 2 == second.returncode
         assert "another agent-reader" in second.stderr
         assert 0 == reader.end(by_signal=signal.SIGINT)
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the other side ends it at once or within the time that it gives a request."""
+    with contextlib.suppress(ConnectionResetError):
+        return connection.recv(1) == b""
+    return True
+
+
+def test_connections_without_a_request_are_few_and_stop_neither_door(folder: ReaderFolder) -> None:
+    folder.dovecot.deliver("INBOX", mail("one"))
+    token = folder.token()
+    with folder.serve() as reader:
+        address = reader.address()
+        reader.await_event("sync:round", whole=True)
+        host, port = httpx.URL(address).host, httpx.URL(address).port
+        for family, name in ((socket.AF_INET, (host, port)), (socket.AF_UNIX, str(folder.socket))):
+            with contextlib.ExitStack() as open_sockets:
+                for number in range(BoundedProtocol.max_connections + 5):
+                    client = open_sockets.enter_context(socket.socket(family))
+                    # Blocking: a full queue is waited for.
+                    client.connect(name)
+                    client.settimeout(30)
+                    assert number < BoundedProtocol.max_connections or is_closed(client), (family, number)
+        assert {"one"} == subjects(address, token)
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(folder.socket))) as executor:
+            assert 200 == executor.get("http://reader/status").status_code
+        assert 0 == reader.end(by_signal=signal.SIGTERM)
+    assert "library:warning" not in reader.text
 
 
 def wrong_start(folder: ReaderFolder) -> str:
