@@ -216,4 +216,5 @@ def test_a_move_to_a_mailbox_of_no_queue_is_refused_before_an_octet_leaves(
 
 def _login(server: ScriptedImapServer, folder: Path) -> ImapLogin:
     (folder / "secret").write_text("secret")
+    (folder / "secret").chmod(0o600)
     return ImapLogin(id="move", host=HOST, port=server.port, tls="none", user="executor", secret_file=folder / "secret")
