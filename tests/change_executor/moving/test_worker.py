@@ -308,6 +308,21 @@ def test_a_stop_holds_everything_and_a_release_lets_it_go_on(office: _Office) ->
     office.until(lambda: office.workshop.told(proposal) == ("applied", "moved", None))
 
 
+def test_what_waited_for_the_stop_button_is_taken_up_in_the_first_pass_after_it_is_released(office: _Office) -> None:
+    shop = office.workshop
+    proposal = shop.approved(office.deliver())
+    press_stop(shop.journal, "operator")
+    for _ in range(3):
+        office.worker.pass_once()
+        shop.clock.advance(seconds=1)
+    assert ("approved", None, "stopped") == shop.told(proposal)
+    release_stop(shop.journal, "operator")
+    office.worker.pass_once()
+    assert ("applied", "moved", None) == shop.told(proposal)
+    told = [(line["event"], line.get("code", line.get("waited_for")), line["level"]) for line in office.logged]
+    assert [("proposal:wait", "stopped", "info"), ("proposal:goes_on", "stopped", "info")] == told
+
+
 @pytest.mark.parametrize("at", [BreakPoint.BEFORE_COMMAND, BreakPoint.RESPONSE_DROPPED])
 def test_a_doubt_is_looked_after_until_it_is_settled(
     dovecot: Dovecot, tmp_path: Path, reader: FakeReader, at: BreakPoint
