@@ -18,7 +18,7 @@ _log = structlog.get_logger()
 
 Failure = ImapFailure | ConfigurationError
 
-# Fail2ban's ordinary rule is five refusals in ten minutes; these are four in the first fifteen, then one an hour.
+# Fail2ban's ordinary rule is five refusals in ten minutes; these are three in the first ten, then one an hour at last.
 FIRST_PAUSE: Final = timedelta(minutes=1)
 LONGEST_PAUSE_REFUSED: Final = timedelta(hours=1)
 # A certificate, or a file of the secret, is looked at without a login: whoever mended it need not wait for long.
