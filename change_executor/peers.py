@@ -1,10 +1,11 @@
 """Whose process is at the other end of a connection, told by the kernel: nothing is trusted because it is local.
 
-Any local process can connect to loopback TCP, so the uid of the peer's socket is looked up in /proc/net/tcp and tcp6
-when the connection is accepted (Unix sockets: SO_PEERCRED). What cannot be told is refused; where there is no /proc
-(macOS) nothing about TCP can be told, and `can_tell_tcp_peers` says so.
+Any local process can connect to loopback TCP, so the kernel is asked for the uid of the peer's socket when the
+connection is accepted: by sock_diag, else by /proc/net/tcp and tcp6 (Unix sockets: SO_PEERCRED). What cannot be told is
+refused; where there is no /proc (macOS) nothing about TCP can be told, and `can_tell_tcp_peers` says so.
 """
 
+import contextlib
 import ipaddress
 import socket
 import struct
@@ -16,9 +17,8 @@ from typing import Any, Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from change_executor.peer_refusal import PeerRefusal
+from change_executor.sock_diag import Address, tcp_socket
 from shared.bounded_http import BoundedProtocol
-
-Address = tuple[str, int]
 
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
@@ -67,6 +67,11 @@ def _lines_with(columns: str, table: str) -> Iterator[str]:
 def uid_of_tcp_peer(peer: Address, ours: Address) -> int | None:
     """Return the uid of the process that made the peer's socket, or None where it cannot be told."""
     try:
+        with contextlib.suppress(OSError):
+            found = tcp_socket(peer, ours)
+            if found is not None:
+                return found.uid if found.inode else None
+        # A kernel without sock_diag, or a sandbox that forbids asking it.
         return uid_in_tables([table.read_text(encoding="ascii") for table in _TABLES if table.exists()], peer, ours)
     except (OSError, ValueError):
         return None

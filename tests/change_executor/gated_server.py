@@ -10,6 +10,7 @@ import uvicorn
 
 from change_executor.accepting import ListenerProtocol
 from change_executor.peers import PeerUidGate
+from shared.bounded_http import BACKLOG
 
 if TYPE_CHECKING:
     import socket
@@ -38,7 +39,13 @@ class Serving:
         self.gate = PeerUidGate(self.inner, allow_uids)
         self._listener = listener
         config = uvicorn.Config(
-            self.gate, http=ListenerProtocol, ws="none", lifespan="off", log_config=None, proxy_headers=False
+            self.gate,
+            http=ListenerProtocol,
+            backlog=BACKLOG,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            proxy_headers=False,
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._run)

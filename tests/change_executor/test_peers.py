@@ -23,6 +23,7 @@ from change_executor.peers import (
     uid_of_socket,
     uid_of_tcp_peer,
 )
+from change_executor.sock_diag import tcp_socket
 from tests.change_executor.gated_server import Inner, Serving
 
 if TYPE_CHECKING:
@@ -146,6 +147,29 @@ def test_a_unix_peer_is_told_by_its_credentials() -> None:
 @needs_proc
 def test_a_connection_that_does_not_exist_is_unknown() -> None:
     assert uid_of_tcp_peer(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+
+
+@needs_proc
+def test_a_listener_on_the_port_of_a_connection_that_is_gone_is_not_taken_for_it() -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        assert tcp_socket(listener.getsockname(), ("127.0.0.1", 2)) is None
+        assert uid_of_tcp_peer(listener.getsockname(), ("127.0.0.1", 2)) is None
+
+
+@needs_proc
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_where_the_kernel_cannot_be_asked_its_tables_tell(
+    monkeypatch: pytest.MonkeyPatch, family: socket.AddressFamily, address: str
+) -> None:
+    def forbidden(peer: tuple[str, int], ours: tuple[str, int]) -> None:
+        raise PermissionError
+
+    with connected(family, (address, 0)) as accepted:
+        found = tcp_socket(accepted.getpeername()[:2], accepted.getsockname()[:2])
+        assert found is not None
+        assert (os.geteuid(), True) == (found.uid, found.inode > 0)
+        monkeypatch.setattr("change_executor.peers.tcp_socket", forbidden)
+        assert os.geteuid() == uid_of_socket(accepted)
 
 
 def ask(gate: PeerUidGate, **scope: object) -> list[Message]:
