@@ -84,4 +84,5 @@ def test_a_secret_is_not_in_the_settings(tmp_path: Path) -> None:
     path = tmp_path / "reader.toml"
     path.write_text(BASE.replace("/etc/secret", str(tmp_path / "secret")))
     (tmp_path / "secret").write_text("hunter2")
+    (tmp_path / "secret").chmod(0o600)
     assert "hunter2" not in repr(load_settings(path, ReaderSettings))

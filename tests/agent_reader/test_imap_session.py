@@ -56,6 +56,7 @@ def mistake(dovecot: Dovecot, folder: Path, **changes: Any) -> ImapFailure:
 def test_a_wrong_password_is_named_and_not_repeated(dovecot: Dovecot, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("not-the-password")
+    wrong.chmod(0o600)
     failure = mistake(dovecot, tmp_path, secret_file=wrong)
     assert ("login_refused", False) == (failure.code, failure.retryable)
     assert "reader at 127.0.0.1" in failure.detail

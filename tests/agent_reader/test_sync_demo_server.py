@@ -33,6 +33,7 @@ def port(tmp_path: Path) -> Iterator[int]:
     """The demo's server as a process; every login's password is `secret`."""
     for login in ("owner", "reader", "executor"):
         (tmp_path / login).write_text("secret")
+        (tmp_path / login).chmod(0o600)
     command = [sys.executable, "-m", "deploy.demo.server", "--secrets", str(tmp_path), "--now", NOW.isoformat()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=REPOSITORY) as process:
         try:

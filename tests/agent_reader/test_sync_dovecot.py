@@ -262,6 +262,7 @@ def test_a_connection_that_breaks_anywhere_is_a_failure_and_the_next_round_is_wh
     with BreakingProxy(dovecot.port, command, point) as proxy:
         account = plain_account(proxy.port, tmp_path)
         (tmp_path / "plain.secret").write_text(dovecot.passwords["reader"])
+        (tmp_path / "plain.secret").chmod(0o600)
         session = ReadOnlySession.open(account)
         with pytest.raises(ImapFailure) as failure:
             sync.round(session)

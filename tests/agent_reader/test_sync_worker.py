@@ -123,6 +123,7 @@ def test_a_store_that_breaks_is_a_failure_of_this_account_and_passes(dovecot: Do
 def test_the_first_contact_tells_a_wrong_password(dovecot: Dovecot, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("wrong")
+    wrong.chmod(0o600)
     mirror = FakeMirror()
     with working(dovecot, tmp_path, mirror, secret_file=wrong) as worker:
         with pytest.raises(ImapFailure) as failure:

@@ -17,6 +17,7 @@ def reader_account(server: Dovecot, folder: Path, **changes: Any) -> Account:
     """The reader's login on a Dovecot, over TLS; its secret lies in the folder."""
     secret = folder / "reader.secret"
     secret.write_text(server.passwords["reader"] + "\n")
+    secret.chmod(0o400)
     values = {
         "id": "shop",
         "host": server.host,
@@ -33,5 +34,6 @@ def plain_account(port: int, folder: Path, **changes: Any) -> Account:
     """A login on a scripted server, or through a proxy: without TLS."""
     secret = folder / "plain.secret"
     secret.write_text("secret\n")
+    secret.chmod(0o400)
     values = {"id": "shop", "host": HOST, "port": port, "tls": "none", "user": "reader", "secret_file": secret}
     return Account.model_validate(values | changes)

@@ -128,6 +128,8 @@ async def test_get_takes_as_many_ids_as_the_limit_and_no_more(served: House, nam
 
 @pytest.mark.parametrize("name", ["Thread/get", "Email/get"])
 async def test_ids_null_means_all_where_all_are_few(tmp_path: Path, name: str) -> None:
+    for name_of_house in ("few", "many"):
+        (tmp_path / name_of_house).mkdir()
     with house(tmp_path / "few") as served:
         _, body = await served.one(name, ids=None)
         assert (3 if name == "Email/get" else 2) == len(body["list"])

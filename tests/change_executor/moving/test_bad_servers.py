@@ -185,6 +185,7 @@ def test_the_last_message_named_by_a_star_is_dropped(tmp_path: Path) -> None:
 def _session(server: ScriptedImapServer, folder: Path) -> AbstractContextManager[MoveSession]:
     (folder / "secret").write_text("secret")
     (folder / "secret").chmod(0o600)
+    (folder / "secret").chmod(0o600)
     login = ImapLogin(
         id="move", host=HOST, port=server.port, tls="none", user="executor", secret_file=folder / "secret"
     )

@@ -86,6 +86,7 @@ def test_a_destination_that_deletes_or_teaches_is_refused(
     workshop = Workshop(dovecot, tmp_path, queue={"to": {"away": {"mailbox": mailbox}}})
     login = workshop.settings.credentials[0].model_copy(update={"user": "owner"})
     (tmp_path / "secret").write_text(dovecot.passwords["owner"])
+    (tmp_path / "secret").chmod(0o600)
     workshop.settings = workshop.settings.model_copy(update={"credentials": (login,)})
     with pytest.raises(ConfigurationError) as wrong:
         _examine(workshop)

@@ -43,6 +43,7 @@ def settings_for(
 ) -> ExecutorSettings:
     secret = folder / "secret"
     secret.write_text(password)
+    secret.chmod(0o400)
     secret.chmod(0o600)
     raw = {
         "review": {"allow_uids": [0]},
