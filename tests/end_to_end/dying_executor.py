@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 from change_executor.app import serve
-
 from change_executor.checkpoints import CHECKPOINTS
 from change_executor.config import ExecutorSettings
 from shared.settings import load_settings
