@@ -58,7 +58,8 @@ class ImapFailure(Exception):  # noqa: N818 - a failure of the other side is no 
         self.code, self.detail, self.fix, self.retryable = code, detail, fix, retryable
 
 
-class _GuardedPlain(imap4.IMAP4WithTimeout):  # type: ignore[misc]  # imapclient publishes no types
+class _Guarded:
+    # Mixed in before one of the library's connections: the guard sits where bytes leave, with TLS and without.
     def __init__(self, guard: Guard, *args: Any) -> None:  # noqa: ANN401 - the library's own arguments
         self.guard = guard
         self.octets_passed = 0
@@ -68,20 +69,15 @@ class _GuardedPlain(imap4.IMAP4WithTimeout):  # type: ignore[misc]  # imapclient
         permitted = self.guard.pass_on(data)
         if permitted:
             self.octets_passed += len(permitted)
-            super().send(permitted)
+            super().send(permitted)  # type: ignore[misc]  # the library's, which the two below mix in
 
 
-class _GuardedTls(tls.IMAP4_TLS):  # type: ignore[misc]  # imapclient publishes no types
-    def __init__(self, guard: Guard, *args: Any) -> None:  # noqa: ANN401 - the library's own arguments
-        self.guard = guard
-        self.octets_passed = 0
-        super().__init__(*args)
+class _GuardedPlain(_Guarded, imap4.IMAP4WithTimeout):  # type: ignore[misc]  # imapclient publishes no types
+    pass
 
-    def send(self, data: bytes) -> None:
-        permitted = self.guard.pass_on(data)
-        if permitted:
-            self.octets_passed += len(permitted)
-            super().send(permitted)
+
+class _GuardedTls(_Guarded, tls.IMAP4_TLS):  # type: ignore[misc]  # imapclient publishes no types
+    pass
 
 
 class GuardedClient(imapclient.IMAPClient):  # type: ignore[misc]  # imapclient publishes no types
