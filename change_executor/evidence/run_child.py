@@ -127,8 +127,18 @@ def _exchange(pid: int, stdin: IO[bytes], stdout: IO[bytes], given: bytes, check
                 if len(answer) > MAX_ANSWER_OCTETS:
                     raise _Gone("the reading process said too much")
             elif _has_ended(pid):
-                # Somebody else may hold the pipe open for ever; what the child itself wrote is read by now.
-                return bytes(answer)
+                # Somebody else may hold the pipe open for ever; what the child itself wrote before its end, perhaps
+                # after the look above, lies in the pipe.
+                return bytes(answer + _what_is_left(stdout))
+
+
+def _what_is_left(stdout: IO[bytes]) -> bytes:
+    left = bytearray()
+    with suppress(BlockingIOError):
+        # One piece past the cap is enough to be refused.
+        while len(left) <= MAX_ANSWER_OCTETS and (piece := os.read(stdout.fileno(), _PIECE)):
+            left += piece
+    return bytes(left)
 
 
 def _write(stdin: IO[bytes], left: memoryview) -> memoryview:
