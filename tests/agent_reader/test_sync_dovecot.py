@@ -149,7 +149,7 @@ def test_a_moved_message_is_never_destroyed(dovecot: Dovecot, tmp_path: Path) ->
 
 
 def test_renamed_deleted_and_created_mailboxes_follow(dovecot: Dovecot, tmp_path: Path) -> None:
-    with dovecot.connect() as owner:
+    with dovecot.rearranging() as owner:
         for name in ("Old", "Doomed", "Nested/Deep"):
             owner.create(quoted(name))
     dovecot.deliver("Old", mail("kept"))
@@ -158,7 +158,7 @@ def test_renamed_deleted_and_created_mailboxes_follow(dovecot: Dovecot, tmp_path
     one_round(dovecot, tmp_path, mirror)
     assert {"Old", "Doomed", "Nested", "Nested/Deep"} <= mirror.names()
     kept = mirror.octets("Old")
-    with dovecot.connect() as owner:
+    with dovecot.rearranging() as owner:
         owner.rename("Old", quoted("Näu"))
         owner.delete("Doomed")
 
@@ -170,7 +170,7 @@ def test_renamed_deleted_and_created_mailboxes_follow(dovecot: Dovecot, tmp_path
 
 
 def test_a_mailbox_that_cannot_be_opened_by_its_nature_is_not_asked(dovecot: Dovecot, tmp_path: Path) -> None:
-    with dovecot.connect() as owner:
+    with dovecot.rearranging() as owner:
         owner.create(quoted("Parent/Child"))
     one_round(dovecot, tmp_path, FakeMirror())
     said = dovecot.commands("reader")
@@ -179,13 +179,13 @@ def test_a_mailbox_that_cannot_be_opened_by_its_nature_is_not_asked(dovecot: Dov
 
 
 def test_another_uidvalidity_begins_the_mailbox_anew(dovecot: Dovecot, tmp_path: Path) -> None:
-    with dovecot.connect() as owner:
+    with dovecot.rearranging() as owner:
         owner.create("Again")
     dovecot.deliver("Again", mail("first life"))
     dovecot.deliver("Again", mail("in both"))
     mirror = FakeMirror()
     one_round(dovecot, tmp_path, mirror)
-    with dovecot.connect() as owner:
+    with dovecot.rearranging() as owner:
         owner.delete("Again")
         owner.create("Again")
     dovecot.deliver("Again", mail("in both"))

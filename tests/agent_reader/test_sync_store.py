@@ -91,13 +91,13 @@ def test_flags_moves_and_deletions_reach_the_store(dovecot: Dovecot, tmp_path: P
 
 
 def test_a_renamed_mailbox_and_another_uidvalidity_lose_nothing(dovecot: Dovecot, tmp_path: Path) -> None:
-    with dovecot.connect() as owner:
+    with dovecot.rearranging() as owner:
         owner.create("Old")
         owner.create("Again")
     dovecot.deliver("Old", mail("in old"))
     dovecot.deliver("Again", mail("again"))
     one_round(dovecot, tmp_path)
-    with dovecot.connect() as owner:
+    with dovecot.rearranging() as owner:
         owner.rename("Old", "New")
         owner.delete("Again")
         owner.create("Again")

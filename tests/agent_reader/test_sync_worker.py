@@ -144,7 +144,7 @@ def test_the_first_contact_tells_a_mailbox_that_is_not_there(dovecot: Dovecot, t
 
 
 def test_a_mailbox_that_went_away_later_does_not_stop_an_account_that_worked(dovecot: Dovecot, tmp_path: Path) -> None:
-    with dovecot.connect() as owner:
+    with dovecot.rearranging() as owner:
         owner.create("Project")
     dovecot.deliver("INBOX", mail("one"))
     for number in (1, 2):
@@ -154,7 +154,7 @@ def test_a_mailbox_that_went_away_later_does_not_stop_an_account_that_worked(dov
             mirror.await_settled(1)
         assert {1: mail("one")} == mirror.octets("INBOX")
         if number == 1:
-            with dovecot.connect() as owner:
+            with dovecot.rearranging() as owner:
                 owner.delete("Project")
 
 

@@ -23,6 +23,7 @@ from imapclient import imap_utf7
 
 from tests.servers.dovecot_config import (
     LOGINS,
+    MAIL_USER,
     ExecutorRights,
     Layout,
     Server,
@@ -140,6 +141,14 @@ class Dovecot:
         client = imaplib.IMAP4(HOST, port or self.port, timeout=_CLIENT_TIMEOUT)
         client.login(login, self.passwords[login])
         return client
+
+    @contextlib.contextmanager
+    def rearranging(self) -> Iterator[imaplib.IMAP4]:
+        """The owner's connection for making, renaming and deleting mailboxes; afterwards the other logins see it."""
+        with self.connect() as owner:
+            yield owner
+        # 2.4 keeps which mailboxes others may see in a file, and makes it anew only now and then; 2.3 does not.
+        (self.layout.mail / MAIL_USER / "Maildir" / "dovecot-acl-list").unlink(missing_ok=True)
 
     def deliver(
         self, mailbox: str, octets: bytes, flags: Iterable[str] = (), internaldate: datetime | None = None
