@@ -163,7 +163,7 @@ def _open(
         raise ImapFailure(
             "unreachable",
             f"{where}: no connection ({error.strerror or error}).",
-            "Mend `host` and `port`, or wait until the server is up.",
+            "Mend `host`, `port` and `tls`, or wait until the server is up.",
             retryable=True,
         ) from None
     except IMAPClientError as error:
