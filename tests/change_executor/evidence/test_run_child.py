@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import select
+import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import pytest
 
 from change_executor.evidence.reading import READING_VERSION, Readable, Reading
-from change_executor.evidence.run_child import MAX_ANSWER_OCTETS, Cancelled, read_in_child
+from change_executor.evidence.run_child import MAX_ANSWER_OCTETS, Cancelled, _exchange, read_in_child
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -114,3 +115,26 @@ def test_no_child_is_left_behind() -> None:
     _read("time.sleep(100)", seconds=0.2)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+class _SlowToClose:
+    """The child's standard input, whose closing takes until the child has answered and ended."""
+
+    def __init__(self, child: subprocess.Popen[bytes]) -> None:
+        assert child.stdin is not None
+        self._pipe, self._pid = child.stdin, child.pid
+
+    def fileno(self) -> int:
+        return self._pipe.fileno()
+
+    def close(self) -> None:
+        self._pipe.close()
+        os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
+
+
+def test_an_answer_that_comes_between_the_look_at_the_pipe_and_the_look_at_the_process_is_read() -> None:
+    command = _child("print('the answer')")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        answer = _exchange(child.pid, cast("IO[bytes]", _SlowToClose(child)), child.stdout, b"x", lambda: None)
+    assert b"the answer\n" == answer
