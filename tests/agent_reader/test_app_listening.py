@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_reader.access.database import open_file
 from agent_reader.config import Server
 from agent_reader.listening import bind_tcp, bound_unix, check_owner, sole_use_of
 from shared.settings import ConfigurationError
@@ -108,3 +109,13 @@ def test_localhost_is_listened_on_whole_and_a_taken_port_is_named() -> None:
     finally:
         for listener in listeners:
             listener.close()
+
+
+def test_a_folder_is_made_and_a_mistyped_path_to_it_is_not(tmp_path: Path) -> None:
+    with sole_use_of(tmp_path / "index"):
+        assert 0o700 == (tmp_path / "index").stat().st_mode & 0o777
+    with pytest.raises(ConfigurationError, match="mistyped"), sole_use_of(tmp_path / "mistyped" / "index"):
+        pass
+    with pytest.raises(ConfigurationError, match="mistyped"):
+        open_file(tmp_path / "mistyped" / "index")
+    assert not (tmp_path / "mistyped").exists()

@@ -292,3 +292,8 @@ def test_behind_a_proxy_its_public_name_is_the_only_host() -> None:
     alone = review(listen="localhost:8622")
     assert "http://localhost:8622" == alone.url
     assert frozenset({"localhost:8622", "127.0.0.1:8622", "[::1]:8622"}) == allowed_hosts(alone)
+
+
+def test_a_page_that_lets_nobody_in_does_not_start() -> None:
+    with pytest.raises(ConfigurationError, match="allow_uids"):
+        settings_from({"allow_uids": []}, Review, "executor.toml")
