@@ -31,12 +31,18 @@ _UNREADABLE_FIX: Final = "Look at the message with another program; report it wi
 
 
 class AccountMirror:
-    """One account's mirror. Each call is one transaction: all of it lands or nothing. Any thread may call."""
+    """One account's mirror. Each call is one transaction: all of it lands or nothing. Any thread may call.
 
-    def __init__(self, connection: apsw.Connection, clock: Clock, randomness: Randomness) -> None:
+    `announce` is called after each commit that made a new state.
+    """
+
+    def __init__(
+        self, connection: apsw.Connection, clock: Clock, randomness: Randomness, announce: Callable[[], None]
+    ) -> None:
         self._connection = connection
         self._clock = clock
         self._randomness = randomness
+        self._announce = announce
         self._lock = threading.RLock()
 
     def put_mailboxes(self, listing: Iterable[ListedMailbox]) -> None:
@@ -147,12 +153,14 @@ class AccountMirror:
                 writing = Writing(self._connection, seconds(self._clock()))
                 yield writing
                 emails.bring_up_to_date(writing)
-                writing.finish()
+                has_new_state = writing.finish()
                 self._connection.execute("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+        if has_new_state:
+            self._announce()
 
     def _put(
         self,

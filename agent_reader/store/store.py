@@ -1,9 +1,10 @@
 """The store: one file for each account, its one writer, and snapshots to answer questions from."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from secrets import token_bytes
 from typing import Final
@@ -28,7 +29,8 @@ _EPOCH_OCTETS: Final = 4
 class Store:
     """The accounts' mirrors under one folder. Any thread may call; `close` when done.
 
-    `fresh_within` is how old the last whole round may be for the mirror to count as fresh.
+    `fresh_within` is how old the last whole round may be for the mirror to count as fresh; `announce` is called with
+    the account's id after each commit that made a new state, from the thread that wrote.
     """
 
     def __init__(
@@ -38,11 +40,13 @@ class Store:
         *,
         fresh_within: timedelta = FRESH_WITHIN,
         randomness: Randomness = token_bytes,
+        announce: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._folder = folder
         self._clock = clock
         self._fresh_within = fresh_within
         self._randomness = randomness
+        self._announce = announce
         self._lock = threading.Lock()
         self._mirrors: dict[str, AccountMirror] = {}
         self._idle: dict[str, list[apsw.Connection]] = {}
@@ -56,7 +60,9 @@ class Store:
             if account_id not in self._mirrors:
                 path = database.account_file(self._folder, account_id)
                 connection = database.open_file(path, self._randomness(_EPOCH_OCTETS).hex())
-                self._mirrors[account_id] = AccountMirror(connection, self._clock, self._randomness)
+                self._mirrors[account_id] = AccountMirror(
+                    connection, self._clock, self._randomness, partial(self._announce, account_id)
+                )
                 self._idle[account_id] = []
                 self._counts[account_id] = {}
             return self._mirrors[account_id]

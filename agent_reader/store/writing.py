@@ -34,16 +34,17 @@ class Writing:
         if row is not None and row[1] != "pending":
             self.changes.note(DataType.MAILBOX, str(row[0]), kind)
 
-    def finish(self) -> None:
-        """Give what changed a state of its own; without a change the state stays."""
+    def finish(self) -> bool:
+        """Give what changed a state of its own; without a change the state stays. Whether there is a new one."""
         rows = self.changes.rows()
         if not rows:
-            return
+            return False
         state = self.connection.execute("UPDATE account SET state = state + 1 RETURNING state").get
         self.connection.executemany(
             "INSERT INTO changes (state, type, id, kind, at) VALUES (?, ?, ?, ?, ?)",
             [(state, *row, self.now) for row in rows],
         )
+        return True
 
     def forget_changes(self, before: int) -> None:
         """Forget the changes before a moment, and remember from which state on they are whole."""
