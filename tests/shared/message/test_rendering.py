@@ -62,3 +62,21 @@ def test_a_well_formed_message_is_rendered_from_its_parts_as_it_came(first: byte
     message = parse(octets)
     assert () == message.defects
     assert octets == rendered(message.root)
+
+
+def shape(part: Part) -> object:
+    fields = [part.octets[each.start : each.end] for each in part.fields]
+    below = [shape(each) for each in part.subparts] if part.is_multipart else part.content()
+    return part.type, dict(part.parameters), part.disposition, part.name, fields, below
+
+
+def cut_out(part: Part) -> bytes:
+    begin = part.fields[0].start if part.fields else part.start - len(b"\r\n")
+    return part.octets[begin : part.end]
+
+
+@given(FIELD, tree())
+def test_what_a_part_is_in_the_whole_it_is_when_read_alone(first: bytes, drawn: Drawn) -> None:
+    drawn.fields.insert(0, first)
+    for part in parse(drawn.octets()).root.walk():
+        assert shape(part) == shape(parse(cut_out(part)).root)
