@@ -19,7 +19,7 @@ from structlog.typing import FilteringBoundLogger
 from agent_reader import listening
 from agent_reader.access import Access
 from agent_reader.config import ReaderSettings
-from agent_reader.jmap.faults import Faults
+from agent_reader.door.faults import Faults
 from agent_reader.jmap.http import make_app as make_jmap_app
 from agent_reader.jmap.session import ServedAccount
 from agent_reader.peers import PeerProtocol, allowed_uids

@@ -17,8 +17,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from agent_reader.access import Access
+from agent_reader.door.faults import Faults
 from agent_reader.errors import AccessUnavailable
-from agent_reader.jmap.faults import Faults
 from agent_reader.peers import PeerGate
 from agent_reader.store.status import Location
 from shared.ijson import NotIJson, load

@@ -12,9 +12,9 @@ from typing import Protocol, assert_never
 import msgspec
 
 from agent_reader.access import Shown
+from agent_reader.door.faults import Faults
 from agent_reader.jmap.capabilities import Limits
 from agent_reader.jmap.errors import READ_ONLY, ErrorType, MethodError
-from agent_reader.jmap.faults import Faults
 from agent_reader.jmap.methods import Change, Echo, Later, Method, Read
 from agent_reader.jmap.references import Budget, Response, resolved
 from agent_reader.jmap.request import Invocation, Request

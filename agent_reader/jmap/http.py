@@ -1,8 +1,6 @@
 """The routes of the JMAP server: authenticate, parse, call one function, encode."""
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -11,26 +9,23 @@ import msgspec
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from structlog.typing import FilteringBoundLogger
 
 from agent_reader.access import Access, Agent
-from agent_reader.errors import AccessUnavailable
+from agent_reader.door.faults import Faults
+from agent_reader.door.gate import HostGate, read_body, refusal
+from agent_reader.door.keeper import Keeper, Places
 from agent_reader.jmap import problems
 from agent_reader.jmap.capabilities import DEFAULT_LIMITS, Limits
 from agent_reader.jmap.dispatch import Dispatch, Snapshots
-from agent_reader.jmap.door import ClosingRefusal, HostGate, read_body, refusal
-from agent_reader.jmap.faults import Faults
 from agent_reader.jmap.methods import METHODS, Method
 from agent_reader.jmap.request import check_content_type, parse_request
 from agent_reader.jmap.session import ServedAccount, SessionMaker
 from agent_reader.query import SORT_OPTIONS
-from shared.problem import Problem
 
 _JSON: Final = "application/json"
-
-Endpoint = Callable[[Request, Agent], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +48,7 @@ ROUTES: Final = (
 )
 
 
-def make_app(
+def make_app(  # noqa: PLR0913 - names at the call say what each is
     store: Snapshots,
     access: Access,
     accounts: Sequence[ServedAccount],
@@ -63,15 +58,18 @@ def make_app(
     public_url: str | None = None,
     methods: Mapping[str, Method] = METHODS,
     limits: Limits = DEFAULT_LIMITS,
+    places: Places | None = None,
 ) -> FastAPI:
     """Return the ASGI app of the JMAP server; it serves these accounts to every agent with a token.
 
     `public_url` is the address that agents use, without a path, where it is another than the one that they connect
-    to; its host is then allowed besides the loopback names. `randomness` names faults.
+    to; its host is then allowed besides the loopback names. `randomness` names faults. `places` are shared with the
+    other doors; left out, this one has its own.
     """
     faults = Faults(log, randomness)
     dispatch = Dispatch(store, frozenset(account.id for account in accounts), methods, limits, faults)
-    endpoints = _Endpoints(access, dispatch, SessionMaker(accounts, tuple(SORT_OPTIONS), limits), public_url)
+    places = places or Places(limits.max_concurrent_requests)
+    endpoints = _Endpoints(access, dispatch, SessionMaker(accounts, tuple(SORT_OPTIONS), limits), public_url, places)
     app = FastAPI(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         docs_url=None,
@@ -81,55 +79,27 @@ def make_app(
         exception_handlers={HTTPException: _not_in_the_table},
     )
     for route in ROUTES:
-        door = _Door(access, faults, getattr(endpoints, route.endpoint), route.path)
+        door = Keeper(access, faults, getattr(endpoints, route.endpoint), route.path)
         app.add_route(route.path, door.answer, methods=[route.http_method])
     app.add_middleware(HostGate, hosts=() if public_url is None else (urlsplit(public_url).netloc,))
     return app
 
 
-class _Door:
-    """Authenticates, and turns every refusal into a problem document."""
-
-    def __init__(self, access: Access, faults: Faults, endpoint: Endpoint, path: str) -> None:
-        self._access, self._faults, self._endpoint, self._path = access, faults, endpoint, path
-
-    async def answer(self, request: Request) -> Response:
-        try:
-            return await self._endpoint(request, self._agent(request))
-        except Problem as problem:
-            return ClosingRefusal(problem) if problem.status in {408, 413} else refusal(problem)
-        except AccessUnavailable as error:
-            self._faults.note(self._path, error)
-            return refusal(problems.log_unavailable())
-        except ClientDisconnect:
-            # Nobody is there to read it; ASGI wants an answer all the same.
-            return Response(status_code=400)
-        except Exception as error:  # noqa: BLE001 - the last resort: an id for the caller, the place for the log
-            return refusal(problems.internal_fault(self._faults.note(self._path, error)))
-
-    def _agent(self, request: Request) -> Agent:
-        # In the event loop: one indexed look takes some microseconds and waits for no writer.
-        fields = request.headers.getlist("authorization")
-        found = self._access.authenticate(fields[0] if len(fields) == 1 else None)
-        if isinstance(found, Problem):
-            raise found
-        return found
-
-
 class _Endpoints:
     """What the routes lead to."""
 
-    def __init__(self, access: Access, dispatch: Dispatch, sessions: SessionMaker, public_url: str | None) -> None:
+    def __init__(
+        self, access: Access, dispatch: Dispatch, sessions: SessionMaker, public_url: str | None, places: Places
+    ) -> None:
         self._access, self._dispatch, self._sessions = access, dispatch, sessions
-        self._public_url = public_url
-        self._places: Counter[str] = Counter()
+        self._public_url, self._places = public_url, places
 
     async def session(self, request: Request, agent: Agent) -> Response:
         session = self._sessions.session(agent.name, self._base_url(request))
         return Response(msgspec.json.encode(session), media_type=_JSON)
 
     async def api(self, request: Request, agent: Agent) -> Response:
-        with self._place(agent):
+        with self._places.place(agent):
             check_content_type(request.headers.get("content-type"))
             limits = self._dispatch.limits
             untrusted_body = await read_body(request, limits.max_size_request, limits.max_body_seconds)
@@ -161,19 +131,6 @@ class _Endpoints:
         if request.created_ids is not None:
             document["createdIds"] = request.created_ids
         return msgspec.json.encode(document)
-
-    @contextmanager
-    def _place(self, agent: Agent) -> Iterator[None]:
-        most = self._dispatch.limits.max_concurrent_requests
-        if self._places[agent.name] >= most:
-            raise problems.too_many_requests(most)
-        self._places[agent.name] += 1
-        try:
-            yield
-        finally:
-            self._places[agent.name] -= 1
-            if not self._places[agent.name]:
-                del self._places[agent.name]
 
     def _base_url(self, request: Request) -> str:
         # The Host field passed the gate.

@@ -41,17 +41,6 @@ def unknown_capability(known: tuple[str, ...]) -> Problem:
     )
 
 
-def too_large(limit: int) -> Problem:
-    """Refuse a body over maxSizeRequest."""
-    return Problem(
-        413,
-        "request_too_large",
-        f"The body is over maxSizeRequest ({limit} octets).",
-        "Ask for less in one request.",
-        extra={"type": f"{_ERROR}limit", "limit": "maxSizeRequest"},
-    )
-
-
 def too_many_calls(limit: int) -> Problem:
     """Refuse more calls than maxCallsInRequest."""
     return Problem(
@@ -60,33 +49,6 @@ def too_many_calls(limit: int) -> Problem:
         f"The request has more than maxCallsInRequest ({limit}) method calls. No call was run.",
         "Send them in several requests.",
         extra={"type": f"{_ERROR}limit", "limit": "maxCallsInRequest"},
-    )
-
-
-def too_many_requests(limit: int) -> Problem:
-    """Refuse more parallel requests than maxConcurrentRequests."""
-    return Problem(
-        429,
-        "too_many_requests",
-        f"{limit} requests of this agent are being answered (maxConcurrentRequests).",
-        "Wait for one of them to end, then send this one again.",
-        retryable=True,
-        extra={"type": f"{_ERROR}limit", "limit": "maxConcurrentRequests"},
-    )
-
-
-def too_slow() -> Problem:
-    """Refuse a body that trickles."""
-    return Problem(408, "body_too_slow", "The body did not arrive in time.", "Send it whole.", retryable=True)
-
-
-def unknown_host() -> Problem:
-    """Refuse a Host that is not this server's: a web page elsewhere may have been led here (DNS rebinding)."""
-    return Problem(
-        421,
-        "unknown_host",
-        "The Host field names another server.",
-        "Use the address that the server was started with, or let its operator set `public_url`.",
     )
 
 
@@ -121,26 +83,4 @@ def push_unavailable() -> Problem:
     """Say that there is no push."""
     return Problem(
         501, "push_unavailable", "This version has no event source.", "Ask again with Email/query after a while."
-    )
-
-
-def log_unavailable() -> Problem:
-    """Refuse to show what cannot be put on record."""
-    return Problem(
-        503,
-        "read_log_unavailable",
-        "Tokens or the read log cannot be used now, and no mail is shown unrecorded.",
-        "Try again in a minute. The operator finds the cause in the reader's log.",
-        retryable=True,
-    )
-
-
-def internal_fault(fault: str) -> Problem:
-    """Say that this server failed; the log has the rest under the same id."""
-    return Problem(
-        500,
-        "internal_fault",
-        f"The server failed at this request (fault {fault}).",
-        "Try again once; if it fails again, tell the operator the fault's id.",
-        retryable=True,
     )

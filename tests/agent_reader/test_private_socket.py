@@ -20,7 +20,7 @@ import pytest
 import uvicorn
 
 from agent_reader.access import Agent, Shown
-from agent_reader.jmap.faults import Faults
+from agent_reader.door.faults import Faults
 from agent_reader.peers import PeerProtocol, allowed_uids, uid_of_peer
 from agent_reader.private_socket import make_app
 from agent_reader.query import EmailQueryArguments, email_query

@@ -12,8 +12,8 @@ import pytest
 from starlette.routing import Route as StarletteRoute
 
 from agent_reader import private_socket
+from agent_reader.door.faults import Faults
 from agent_reader.jmap import http as jmap_http
-from agent_reader.jmap.faults import Faults
 from shared.tokens import TokenKind, new_token
 from tests.agent_reader.served import ACCOUNT, BASE_URL, House, house
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent_reader.jmap import problems
+from agent_reader.door import problems
 from shared.problem import MEDIA_TYPE, Problem
 
 # Loopback by any port: a tunnel (`ssh -L`) changes the port and nothing else.
