@@ -18,7 +18,7 @@ from agent_reader.imap.values import Examined, FetchedMessage, ListedMailbox, Me
 from agent_reader.imap.verbs import CLIENT_NAME, READER_TABLE
 from shared.identity import MAX_MESSAGE_OCTETS
 from shared.imap_guard import GuardRefusal
-from shared.imap_login import READ_SECONDS, GuardedClient, ImapLogin, connect, protocol_failure
+from shared.imap_login import READ_SECONDS, GuardedClient, ImapFailure, ImapLogin, connect, protocol_failure
 
 # Dovecot refuses an argument over 64 KiB and the guard a line over 60 KiB; a set of UIDs stays well below.
 _MOST_SET_OCTETS: Final = 40_000
@@ -54,6 +54,12 @@ class ReadOnlySession:
     def close(self) -> None:
         """Drop the connection; never raises."""
         self._client.close_connection()
+
+    def log_out(self) -> None:
+        """Say LOGOUT and drop the connection; never raises."""
+        with contextlib.suppress(Refused, ImapFailure):
+            self._ask("LOGOUT")
+        self.close()
 
     def interrupt(self) -> None:
         """End whatever the session's own thread waits for, from another thread; its call raises `ImapFailure`."""
@@ -159,6 +165,18 @@ class ReadOnlySession:
                     messages[uid] = message
         return messages
 
+    def pieces(self, uid: int) -> Iterator[bytes]:
+        """Yield the octets of one message of the open mailbox, at most 1 MiB at a time; nothing where it is gone.
+
+        RFC 9051 §6.4.5 partial. Raises `Refused`, `ImapFailure`.
+        """
+        offset = 0
+        while piece := self._piece(uid, "", offset):
+            yield piece
+            if len(piece) < _PIECE_OCTETS:
+                return
+            offset += len(piece)
+
     def fetch_large(self, uid: int) -> FetchedMessage | None:
         """Fetch one message in pieces; past `MAX_MESSAGE_OCTETS`, whatever size was stated, its header only."""
         octets = self._in_pieces(uid, "", MAX_MESSAGE_OCTETS)
@@ -243,15 +261,19 @@ class ReadOnlySession:
         """Everything, or the first octets past `most`, or None where the server does not answer with it."""
         octets = bytearray()
         while len(octets) <= most:
-            items = self._fetch(str(uid), f"(BODY.PEEK[{section}]<{len(octets)}.{_PIECE_OCTETS}>)").get(uid, {})
-            piece = items.get(f"BODY[{section}]<{len(octets)}>".encode())
-            if not isinstance(piece, bytes):
-                # RFC 9051 §6.4.5: past the end the string is empty; some servers say NIL.
+            piece = self._piece(uid, section, len(octets))
+            if piece is None:
                 return bytes(octets) if octets else None
             octets += piece
             if len(piece) < _PIECE_OCTETS:
                 break
         return bytes(octets)
+
+    def _piece(self, uid: int, section: str, offset: int) -> bytes | None:
+        items = self._fetch(str(uid), f"(BODY.PEEK[{section}]<{offset}.{_PIECE_OCTETS}>)").get(uid, {})
+        piece = items.get(f"BODY[{section}]<{offset}>".encode())
+        # RFC 9051 §6.4.5: past the end the string is empty; some servers say NIL.
+        return piece if isinstance(piece, bytes) else None
 
     def _quoted(self, name: str) -> str:
         wire = self._wire_names.get(name)

@@ -46,3 +46,12 @@ class FetchedMessage:
     size: int
     octets: bytes | None
     header: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one copy of a message lies: the mailbox's decoded name, its UIDVALIDITY, and the message's UID."""
+
+    mailbox: str
+    uidvalidity: int
+    uid: int
