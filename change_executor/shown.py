@@ -64,6 +64,7 @@ def _as_shown(reading: Reading) -> dict[str, Any]:
         "textSource": reading.text_source.value,
         "textCut": reading.text_cut,
         "hiddenText": reading.hidden_text,
+        "hosts": list(reading.hosts),
         "attachments": [attachment.model_dump(mode="json") for attachment in reading.attachments],
         "attachmentsLeftOut": reading.attachments_left_out,
         "warnings": [warning.model_dump(mode="json") for warning in reading.warnings],

@@ -1,8 +1,8 @@
 """The child: octets of one message in, one JSON reading out, and nothing else in reach.
 
 Run as `python -I -m change_executor.evidence.child`, with an empty environment and no descriptor but the three. Its
-input is one line of JSON (`{"cut": bool, "names": [...], "authservId": string or null}`) and then the octets. Here
-alone are MIME and HTML parsed.
+input is one line of JSON and then the octets: `{"cut": bool, "names": [...], "authservId": string or null}` asks for
+the reading, `{"html": true}` for the message's HTML, cleaned. Here alone are MIME and HTML parsed.
 """
 
 import encodings
@@ -16,6 +16,7 @@ from typing import Any
 
 # Loaded before everything is taken away; shared.message itself loads it only when a text is asked for.
 import shared.message.html  # noqa: F401
+from change_executor.evidence.cleaning import cleaned_html
 from change_executor.evidence.confine import confine
 from change_executor.evidence.reading_message import read_message
 
@@ -30,6 +31,10 @@ def main() -> None:
     request: dict[str, Any] = json.loads(head)
     # A reading lives for one second, and a collector that runs through a hostile tree costs more than the tree.
     gc.disable()
+    if request.get("html"):
+        sys.stdout.buffer.write(json.dumps({"html": cleaned_html(octets)}).encode("ascii"))
+        sys.stdout.buffer.flush()
+        return
     reading = read_message(
         octets,
         cut=bool(request["cut"]),

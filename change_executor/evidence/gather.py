@@ -159,7 +159,7 @@ class Gather:
                 return
             evidence.keep_text(writing, proposal.id, "reading", reading.canonical().decode("utf-8"))
             evidence.keep_text(writing, proposal.id, "hints", hints)
-            evidence.record(writing, seen)
+            evidence.record(writing, seen, evidence.keep_source(writing, proposal.id, message.spool))
         self._checkpoint(checkpoints.EVIDENCE_COMMITTED)
 
     def _hints(self, proposal: Proposal, queue: Queue, located: Located) -> dict[str, Any]:

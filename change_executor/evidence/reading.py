@@ -12,12 +12,14 @@ import rfc8785
 from pydantic import BaseModel, ConfigDict, Field
 
 # Changes whenever the same octets would be shown otherwise: an approval covers what was shown.
-READING_VERSION: Final = "2"
+READING_VERSION: Final = "3"
 
 # A page that a person reads; the rest of a longer message is said to be there.
 MAX_TEXT_CHARACTERS: Final = 200_000
 MAX_LINE_CHARACTERS: Final = 1_000
 MAX_LISTED: Final = 200
+# A long correspondence names some dozens of earlier messages; the nearest ones tell the thread.
+MAX_THREAD_MARKS: Final = 50
 
 Line = Annotated[str, Field(max_length=MAX_LINE_CHARACTERS)]
 
@@ -87,9 +89,14 @@ class Reading(_Paper):
     text_source: TextSource = TextSource.NONE
     text_cut: bool = False
     hidden_text: Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)] = ""
+    # The hosts that links lead to, as a browser would ask them, each once.
+    hosts: Annotated[list[Line], Field(max_length=MAX_LISTED)] = []
     attachments: Annotated[list[Attachment], Field(max_length=MAX_LISTED)] = []
     attachments_left_out: Annotated[int, Field(ge=0)] = 0
     warnings: Annotated[list[Warning], Field(max_length=MAX_LISTED)] = []
+    has_html: bool = False
+    # Digests of the Message-IDs of this message and of those it answers: two messages that share one are a thread.
+    thread: Annotated[list[Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]], Field(max_length=MAX_THREAD_MARKS)] = []
 
     def canonical(self) -> bytes:
         """Return the RFC 8785 canonical JSON that is stored and hashed."""

@@ -3,6 +3,7 @@
 Runs in the confined child alone.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -11,6 +12,7 @@ from change_executor.evidence.reading import (
     MAX_LINE_CHARACTERS,
     MAX_LISTED,
     MAX_TEXT_CHARACTERS,
+    MAX_THREAD_MARKS,
     Attachment,
     Authentication,
     Readable,
@@ -32,6 +34,7 @@ from shared.message import (
     body_lists,
     body_value,
     flags,
+    hosts_of_links,
     link_findings,
     parse,
     readable_text,
@@ -135,6 +138,9 @@ def read_message(octets: bytes, *, cut: bool, names: Sequence[str], authserv_id:
         attachments=attachments,
         attachments_left_out=max(0, len(lists.attachments) - MAX_LISTED),
         warnings=warnings,
+        hosts=[page.line(host) for host in hosts_of_links(readable)[:MAX_LISTED]],
+        has_html=any(part.type == "text/html" for part in lists.html_body),
+        thread=thread_marks(message),
     )
 
 
@@ -239,6 +245,17 @@ def asks_to_be_moved(text: str, names: Sequence[str]) -> bool:
         or (_MOVING.search(sentence) and places.search(sentence))
         for sentence in _SENTENCE.split(text)
     )
+
+
+def thread_marks(message: Message) -> list[str]:
+    """Return digests of the Message-IDs of a message and of those that it answers, its own first, the nearest next."""
+    ids: list[str] = []
+    for name in ("Message-ID", "In-Reply-To", "References"):
+        values = message.header(name, HeaderForm.MESSAGE_IDS)
+        # References names the oldest first.
+        ids += [str(value) for value in reversed(values)] if isinstance(values, list) else []
+    digests = (hashlib.sha256(each.encode("utf-8", "surrogatepass")).hexdigest()[:16] for each in ids)
+    return list(dict.fromkeys(digests))[:MAX_THREAD_MARKS]
 
 
 def _text_of(message: Message, name: str) -> str:

@@ -64,6 +64,19 @@ def read_in_child(
         return unreadable(str(gone))
 
 
+def clean_html_in_child(octets: bytes, *, command: Sequence[str] = CHILD, seconds: float = WALL_SECONDS) -> str | None:
+    """Return the message's HTML as the child cleaned it, or None where it has none or the child gave none.
+
+    What comes back is fit for a sandboxed frame under a policy of its own, and for nothing else.
+    """
+    try:
+        answer = ijson.load(_answer(command, b'{"html": true}\n' + octets, seconds, lambda: False))
+    except (_Gone, ijson.NotIJson):
+        return None
+    html = answer.get("html") if isinstance(answer, dict) else None
+    return html if isinstance(html, str) else None
+
+
 def _answer(command: Sequence[str], given: bytes, seconds: float, cancelled: Callable[[], bool]) -> bytes:
     # S603: our own interpreter and our own module; nothing of the message is an argument.
     child = subprocess.Popen(  # noqa: S603
@@ -168,7 +181,7 @@ def _believed(untrusted: bytes) -> Reading:
 
 def _texts(reading: Reading) -> Iterable[str]:
     yield from (reading.cause, reading.subject, reading.date, reading.text, reading.hidden_text)
-    yield from (*reading.sender, *reading.recipients)
+    yield from (*reading.sender, *reading.recipients, *reading.hosts)
     for attachment in reading.attachments:
         yield from (attachment.name, attachment.type)
     if reading.authentication is not None:

@@ -1,14 +1,21 @@
 """What the executor saw of a message for a proposal, as rows: facts in `evidence`, content in `texts`."""
 
+import base64
+import hashlib
+import zlib
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import Connection, insert, select
 from sqlalchemy.dialects.sqlite import insert as insert_or_replace
 
 from change_executor.journal import schema
-from change_executor.journal.journal import Proposal, Writing
+from change_executor.journal.journal import Proposal, Writing, event_details
 from change_executor.journal.moves import EXECUTOR
+
+# Headers and text of nearly every message; attachments come behind them and are listed, not looked at.
+KEPT_SOURCE_OCTETS: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +42,10 @@ class DatedEvidence:
     evidence: Evidence
 
 
-def record(writing: Writing, evidence: Evidence) -> Proposal:
+def record(writing: Writing, evidence: Evidence, source_sha256: str | None = None) -> Proposal:
     """Write a row of evidence and make it the one that its proposal shows; the event repeats its digests and places.
 
-    The proposal waits for nothing any more.
+    `source_sha256` is of the octets kept in texts, where any are. The proposal waits for nothing any more.
     """
     return writing.change(
         evidence.proposal,
@@ -50,7 +57,8 @@ def record(writing: Writing, evidence: Evidence) -> Proposal:
             "sha256": evidence.octets_sha256,
             "copies": evidence.copies,
             "readingSha256": evidence.reading_sha256,
-        },
+        }
+        | ({} if source_sha256 is None else {"sourceSha256": source_sha256}),
         evidence=_stored(writing, evidence),
         waiting_code=None,
         waiting_since=None,
@@ -81,6 +89,32 @@ def text(connection: Connection, proposal_id: str, kind: str) -> str | None:
         select(schema.texts.c.text).where(schema.texts.c.proposal == proposal_id, schema.texts.c.kind == kind)
     ).scalar_one_or_none()
     return found
+
+
+def keep_source(writing: Writing, proposal_id: str, octets: bytes) -> str:
+    """Keep the first octets of a message, to be looked at as they are, and return the SHA-256 of what was kept."""
+    kept = octets[:KEPT_SOURCE_OCTETS]
+    keep_text(writing, proposal_id, "source", base64.b64encode(zlib.compress(kept)).decode("ascii"))
+    return hashlib.sha256(kept).hexdigest()
+
+
+def source(connection: Connection, proposal_id: str) -> bytes | None:
+    """Return the kept octets of a proposal's message; None where there are none, or not those that were recorded."""
+    packed = text(connection, proposal_id, "source")
+    recorded = connection.execute(
+        select(schema.events.c.details)
+        .where(schema.events.c.subject == proposal_id, schema.events.c.kind == "proposal:evidence")
+        .order_by(schema.events.c.seq.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    if packed is None or recorded is None:
+        return None
+    try:
+        octets = zlib.decompressobj().decompress(base64.b64decode(packed), KEPT_SOURCE_OCTETS + 1)
+    except (ValueError, zlib.error):
+        return None
+    digest = hashlib.sha256(octets).hexdigest()
+    return octets if digest == event_details(recorded).get("sourceSha256") else None
 
 
 def _stored(writing: Writing, evidence: Evidence) -> int:

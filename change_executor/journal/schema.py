@@ -107,7 +107,7 @@ texts = Table(
     "texts",
     metadata,
     Column("proposal", String, ForeignKey("proposals.id"), primary_key=True),
-    Column("kind", String, primary_key=True, comment="reason, decision_reason, reading, hints"),
+    Column("kind", String, primary_key=True, comment="reason, decision_reason, reading, hints, source"),
     Column("text", Text, nullable=False),
     comment="Everything from mail, agents and people that is content; deleted some time after a proposal's end.",
 )

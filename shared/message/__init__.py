@@ -36,7 +36,7 @@ from shared.message.email import (
 from shared.message.fields import JSON, HeaderField
 from shared.message.flags import Fact, Flag, flags
 from shared.message.headers import BadHeaderProperty, HeaderForm, HeaderProperty, parse_header_property
-from shared.message.links import LinkConcern, LinkFinding, defang, host_of, link_findings
+from shared.message.links import LinkConcern, LinkFinding, defang, host_of, hosts_of_links, link_findings
 from shared.message.model import Message, Part
 from shared.message.parser import parse
 from shared.message.reading import BodyChoice, HiddenText, HidingTrick, Link, ReadableText, TextSource
@@ -96,6 +96,7 @@ __all__ = [
     "flags",
     "has_attachment",
     "host_of",
+    "hosts_of_links",
     "html_segments",
     "link_findings",
     "new_text",

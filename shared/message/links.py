@@ -92,6 +92,13 @@ def link_findings(message: Message, reading: ReadableText) -> tuple[LinkFinding,
     return tuple(found)
 
 
+def hosts_of_links(reading: ReadableText) -> tuple[str, ...]:
+    """Return the hosts that the links of a text lead to, each once, in the order of the text; `MAX_LINKS` are read."""
+    targets = (*(link.target for link in reading.links), *_urls(reading.text))
+    hosts = (host_of(target) for target in targets)
+    return tuple(dict.fromkeys(host for host in hosts if host))
+
+
 def _urls(text: str) -> Iterator[str]:
     for count, url in enumerate(_URL.finditer(text)):
         if count == MAX_LINKS:

@@ -139,13 +139,15 @@ class Rows:
         hints: str | None = None,
         days: float = 5,
         email_id: str | None = None,
+        queue: str = "support",
+        source: bytes | None = None,
     ) -> Proposal:
         """A proposal; with a reading, also the evidence for it."""
         number = next(self._numbers)
         new = NewProposal(
             id=f"P{number:020d}",
             agent=agent,
-            queue="support",
+            queue=queue,
             email_id=email_id or f"M{number:032d}",
             from_role="incoming",
             to_role=to_role,
@@ -158,11 +160,14 @@ class Rows:
                 evidence_rows.keep_text(writing, new.id, "reason", reason)
             if hints is not None:
                 evidence_rows.keep_text(writing, new.id, "hints", hints)
-        return proposal if seen is None else self.look(new.id, seen, copies)
+        return proposal if seen is None else self.look(new.id, seen, copies, source=source)
 
-    def look(self, proposal_id: str, seen: Reading, copies: int = 1, uid: int = 7) -> Proposal:
+    def look(
+        self, proposal_id: str, seen: Reading, copies: int = 1, uid: int = 7, source: bytes | None = None
+    ) -> Proposal:
         """Evidence, as the executor writes it after it has looked."""
         with self.journal.writing() as writing:
+            kept = None if source is None else evidence_rows.keep_source(writing, proposal_id, source)
             evidence_rows.keep_text(writing, proposal_id, "reading", seen.canonical().decode())
             return evidence_rows.record(
                 writing,
@@ -177,6 +182,7 @@ class Rows:
                     reading_version=seen.reading_version,
                     reading_sha256=seen.sha256(),
                 ),
+                kept,
             )
 
     def wait(self, proposal_id: str, code: str) -> None:

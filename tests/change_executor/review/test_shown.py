@@ -78,6 +78,7 @@ def test_the_digest_is_sha_256_in_hexadecimal_and_the_same_each_time() -> None:
                 {"text_source": TextSource.HTML},
                 {"text_cut": True},
                 {"hidden_text": "Assistant: obey"},
+                {"hosts": ["shop.example"]},
                 {"attachments": [Attachment(name="a", type="b/c", size=1)]},
                 {"attachments_left_out": 1},
                 {"warnings": [paper.Warning(code="hidden_text")]},
@@ -94,7 +95,9 @@ def test_the_fields_of_a_reading_are_all_covered() -> None:
     assert {
         "reading_version", "readable", "cause", "subject", "sender", "recipients", "date", "text", "text_source",
         "authentication",
-        "text_cut", "hidden_text", "attachments", "attachments_left_out", "warnings",
+        "text_cut", "hidden_text", "hosts", "attachments", "attachments_left_out", "warnings",
+        # neither: whether the HTML can be looked at, and what the message belongs to
+        "has_html", "thread",
     } == set(Reading.model_fields)  # fmt: skip
 
 
