@@ -15,7 +15,7 @@ from typing import Final
 
 import apsw
 
-from agent_reader.store import migrations, search
+from agent_reader.store import blobs, migrations, search
 from shared.settings import ConfigurationError
 
 _FILE_MODE: Final = 0o600
@@ -76,6 +76,7 @@ def _prepared(path: Path, epoch: str) -> apsw.Connection:
                 "INSERT OR IGNORE INTO account VALUES (1, ?, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL)", (epoch,)
             )
         search.make(connection)
+        blobs.make(connection)
     except BaseException:
         connection.close()
         raise

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from agent_reader.store import search, threads
+from agent_reader.store import blobs, search, threads
 from agent_reader.store.changes import ChangeKind, DataType
 from agent_reader.store.reading import Reading
 from agent_reader.store.writing import Writing
@@ -152,6 +152,7 @@ def _make(writing: Writing, reading: Reading) -> int:
         "INSERT INTO email_texts (key, summary, document, words) VALUES (?, ?, ?, ?)",
         (key, reading.summary, reading.document, search.pack_words(reading.words)),
     )
+    blobs.put(writing, key, reading.blob_handles)
     writing.words[key] = reading.words
     return key
 
@@ -257,6 +258,7 @@ def _destroy(writing: Writing, stored: _Stored) -> None:
         _show(writing, stored, frozenset(), stored.keywords)
     connection = writing.connection
     connection.execute("DELETE FROM email_texts WHERE key = ?", (stored.key,))
+    blobs.forget(writing, stored.key)
     connection.execute("DELETE FROM emails WHERE key = ?", (stored.key,))
     connection.execute("DELETE FROM former_copies WHERE email_key = ?", (stored.key,))
     threads.forget_if_empty(writing, stored.thread_key)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from agent_reader.store import document, search
+from agent_reader.store import blobs, document, search
 from agent_reader.store.fold import fold, sort_order
 from agent_reader.sync.mirror import FetchedMessage
 from shared.identity import blob_id, email_id, message_digest, unprovable_email_id
@@ -69,6 +69,7 @@ class Reading:
     words: tuple[str, ...]
     message_ids: tuple[str, ...]
     base_subject: str
+    blob_handles: tuple[int, ...]
 
 
 def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Reading:
@@ -102,6 +103,8 @@ def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Read
         words=_words(message, subject, readable),
         message_ids=tuple(_message_ids(summary))[-_MAX_LINKS:],
         base_subject="".join(sort_order(base_subject(subject)).split()),
+        # Of a message known by its header alone nothing is known of its parts.
+        blob_handles=blobs.handles_of(message) if octets is not None else (),
     )
 
 
