@@ -5,6 +5,7 @@ read its folder. `Store` opens; sync writes through `Store.account`; questions a
 Standards: RFC 8621 §2 to §4 for what is shown, RFC 6154 for roles and views. Never touches the network.
 """
 
+from agent_reader.store.change_log import CannotCalculateChanges, ChangeList
 from agent_reader.store.changes import ChangeKind, DataType
 from agent_reader.store.mirror import AccountMirror
 from agent_reader.store.snapshot import MailboxCounts, Snapshot, StoredEmail, StoredMailbox
@@ -14,7 +15,9 @@ from agent_reader.store.store import FRESH_WITHIN, Store
 __all__ = [
     "FRESH_WITHIN",
     "AccountMirror",
+    "CannotCalculateChanges",
     "ChangeKind",
+    "ChangeList",
     "DataType",
     "Failure",
     "Location",

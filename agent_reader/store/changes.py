@@ -29,21 +29,24 @@ class Changes:
     def note(self, data_type: DataType, object_id: str, kind: ChangeKind) -> None:
         """Note a change; what was created and destroyed within one transaction was never there."""
         place = (data_type, object_id)
-        before = self._kinds.get(place)
-        if before is ChangeKind.CREATED and kind is ChangeKind.DESTROYED:
+        after = together(self._kinds.get(place), kind)
+        if after is None:
             del self._kinds[place]
-            return
-        self._kinds[place] = _together(before, kind)
+        else:
+            self._kinds[place] = after
 
     def rows(self) -> list[tuple[str, str, str]]:
         """Return (type, id, kind) of each."""
         return [(data_type.value, object_id, kind.value) for (data_type, object_id), kind in self._kinds.items()]
 
 
-def _together(before: ChangeKind | None, after: ChangeKind) -> ChangeKind:
+def together(before: ChangeKind | None, after: ChangeKind) -> ChangeKind | None:
+    """Return what two changes to one object come to; None where it came and went."""
     match before, after:
         case None, _:
             return after
+        case ChangeKind.CREATED, ChangeKind.DESTROYED:
+            return None
         case ChangeKind.DESTROYED, ChangeKind.CREATED:
             return ChangeKind.UPDATED
         case ChangeKind.COUNTED, _:

@@ -15,7 +15,7 @@ from typing import Final
 
 import apsw
 
-from agent_reader.store import blobs, migrations, search
+from agent_reader.store import blobs, header_search, migrations, search
 from shared.settings import ConfigurationError
 
 _FILE_MODE: Final = 0o600
@@ -30,6 +30,13 @@ _BUSY_MILLISECONDS: Final = 10_000
 # 64 MiB of page cache and a mapped file keep the common words' lists at hand; measured with 181,000 messages.
 _CACHE_KIBIBYTES: Final = 64 * 1024
 _MAPPED_OCTETS: Final = 256 * 1024 * 1024
+
+# States that were given out and then lost with the machine's power must not be given out again for something else: so
+# many are passed over after a start of the machine. A transaction takes some milliseconds, and what a power cut takes
+# is seconds old.
+_STATES_SKIPPED: Final = 1 << 20
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 # What the write-ahead log may keep of the disk after a large batch.
 _LOG_OCTETS: Final = 64 * 1024 * 1024
@@ -46,16 +53,24 @@ def account_file(folder: Path, account_id: str) -> Path:
     return folder / f"mail-{account_id}.db"
 
 
-def open_file(path: Path, epoch: str) -> apsw.Connection:
+def boot_id() -> str | None:
+    """Return the name of this run of the machine, None where it has none (every opening then counts as a new one)."""
+    try:
+        return _BOOT_ID.read_text("ascii").strip()
+    except OSError:
+        return None
+
+
+def open_file(path: Path, epoch: str, boot: str | None) -> apsw.Connection:
     """Return the writing connection of a file, made or migrated first. Raises `ConfigurationError`.
 
-    `epoch` names this file's states if it is made now.
+    `epoch` names this file's states if it is made now, `boot` this run of the machine.
     """
     try:
         path.parent.mkdir(mode=_FOLDER_MODE, exist_ok=True)
         _make_private(path)
         _migrate(path)
-        return _prepared(path, epoch)
+        return _prepared(path, epoch, boot)
     except OSError as error:
         raise ConfigurationError(
             "[store]",
@@ -66,15 +81,20 @@ def open_file(path: Path, epoch: str) -> apsw.Connection:
         raise _unusable(path, error) from None
 
 
-def _prepared(path: Path, epoch: str) -> apsw.Connection:
+def _prepared(path: Path, epoch: str, boot: str | None) -> apsw.Connection:
     connection = connect(path)
     try:
         connection.pragma("journal_mode", "wal")
         # Asked first: a command that only looks must not wait for the daemon's transaction.
+        known_boot = connection.execute("SELECT boot FROM account").get
         if connection.execute("SELECT 1 FROM account").get is None:
             connection.execute(
-                "INSERT OR IGNORE INTO account VALUES (1, ?, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL)", (epoch,)
+                "INSERT OR IGNORE INTO account (key, epoch, state, tick, changes_from, search_shape, boot) "
+                "VALUES (1, ?, 0, 0, 0, 0, ?)",
+                (epoch, boot),
             )
+        elif boot is None or boot != known_boot:
+            connection.execute("UPDATE account SET boot = ?, skip = ?", (boot, _STATES_SKIPPED))
         search.make(connection)
         blobs.make(connection)
     except BaseException:
@@ -100,6 +120,7 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
         connection.pragma(pragma, value)
     if read_only:
         connection.pragma("query_only", True)
+        header_search.offer(connection)
     return connection
 
 

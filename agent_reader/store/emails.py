@@ -119,9 +119,13 @@ def bring_up_to_date(writing: Writing) -> None:
     writing.touched.clear()
 
 
-def destroy_held(writing: Writing, before_tick: int) -> None:
-    """Destroy the Emails whose last copy vanished before this tick."""
-    rows = list(writing.connection.execute("SELECT key FROM emails WHERE held_tick < ?", (before_tick,)))
+def destroy_held(writing: Writing, *, before_tick: int, before: int) -> None:
+    """Destroy the Emails whose last copy vanished before this tick, or before this moment."""
+    rows = list(
+        writing.connection.execute(
+            "SELECT key FROM emails WHERE held_tick >= 0 AND (held_tick < ? OR held_at < ?)", (before_tick, before)
+        )
+    )
     for (key,) in rows:
         stored = _stored(writing, key)
         if stored is not None:
@@ -202,10 +206,12 @@ def _bring(writing: Writing, stored: _Stored) -> None:
     )
     if not copies:
         if not stored.held:
-            writing.connection.execute("UPDATE emails SET held_tick = ? WHERE key = ?", (writing.tick(), stored.key))
+            writing.connection.execute(
+                "UPDATE emails SET held_tick = ?, held_at = ? WHERE key = ?", (writing.tick(), writing.now, stored.key)
+            )
         return
     if stored.held:
-        writing.connection.execute("UPDATE emails SET held_tick = NULL WHERE key = ?", (stored.key,))
+        writing.connection.execute("UPDATE emails SET held_tick = NULL, held_at = NULL WHERE key = ?", (stored.key,))
     shown = [(mailbox_key, flags, attributes) for mailbox_key, flags, deleted, attributes in copies if not deleted]
     proper = [copy for copy in shown if not is_view(json.loads(copy[2]))]
     mailbox_keys = frozenset(int(mailbox_key) for mailbox_key, _, _ in proper or shown)

@@ -7,6 +7,7 @@ is. UIDVALIDITY alone is no evidence: many servers give all mailboxes the same.
 """
 
 import json
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -24,6 +25,28 @@ _PLACE: Final = (
 )
 
 _PARAMETERS: Final = ", ".join("?" * _PLACE.count(","))
+
+# What LIST says of a mailbox's children and news, which JMAP does not show of it, or says elsewhere.
+_UNTOLD: Final = frozenset(
+    {
+        "\\haschildren",
+        "\\hasnochildren",
+        "\\marked",
+        "\\unmarked",
+        "\\noinferiors",
+        "\\subscribed",
+        "\\noselect",
+        "\\nonexistent",
+        "\\remote",
+    }
+)
+
+# Where one mailbox cannot be looked at, nobody knows whether what vanished elsewhere was moved into it. A lock that was
+# left behind or a restart is over within an hour; whoever deleted a message should not find it here the next day. The
+# price: what was moved there comes in as created when the mailbox can be read again.
+_HELD_AT_MOST_SECONDS: Final = 3600
+
+_TRASH: Final = "\\trash"
 
 _UNSELECTABLE: Final = frozenset({"\\noselect", "\\nonexistent"})
 
@@ -133,21 +156,66 @@ def settle(writing: Writing) -> None:
         "SELECT min(coalesce(looked_tick, 0)) FROM mailboxes "
         "WHERE standing = 'listed' AND selectable AND NOT (looked_tick IS NULL AND passed_over)"
     ).get
-    emails.destroy_held(writing, before_tick=writing.tick() if looked_since is None else int(looked_since))
+    _destroy_held(writing, before_tick=writing.tick() if looked_since is None else int(looked_since))
     connection.execute("UPDATE mailboxes SET passed_over = 1 WHERE looked_tick IS NULL")
+    connection.execute(
+        "UPDATE account SET settled_at = ?, failed_at = NULL, failure_code = NULL, failure_detail = NULL, "
+        "failure_fix = NULL",
+        (writing.now,),
+    )
+
+
+def release_overdue(writing: Writing) -> None:
+    """Destroy what no mailbox has had for too long, as far as could be seen."""
+    _destroy_held(writing, before_tick=0)
+
+
+def note_moved_places(writing: Writing) -> None:
+    """Note what stands elsewhere since others came, went or were renamed, or bears another role (RFC 8621 §2).
+
+    The tree follows from names and each role is one Mailbox's, so one may change another: here sooner one too many is
+    updated than one too few.
+    """
+    if not writing.moved and not writing.attributes:
+        return
+    alike = {_alike(name) for name in writing.moved}
+    rows = list(
+        writing.connection.execute("SELECT key, name, delimiter, attributes FROM mailboxes WHERE standing <> 'pending'")
+    )
+    for key, name, delimiter, attributes in rows:
+        # Which Threads count as unread depends on which Mailbox is the trash.
+        bears_other_role = _TRASH in writing.attributes or (writing.attributes and _telling(json.loads(attributes)))
+        above = {name[:end] for end in range(len(name)) if delimiter and name.startswith(delimiter, end)}
+        if bears_other_role or _alike(name) in alike or not writing.moved.isdisjoint(above):
+            writing.note_mailbox(int(key), ChangeKind.UPDATED)
+
+
+def _alike(name: str) -> str:
+    # Siblings that differ in normalisation alone are told apart by a number.
+    return unicodedata.normalize("NFC", name)
+
+
+def _destroy_held(writing: Writing, *, before_tick: int) -> None:
+    emails.destroy_held(writing, before_tick=before_tick, before=writing.now - _HELD_AT_MOST_SECONDS)
     gone = list(
-        connection.execute(
+        writing.connection.execute(
             "SELECT key FROM mailboxes m WHERE standing = 'gone' "
             "AND NOT EXISTS (SELECT 1 FROM email_mailboxes e WHERE e.mailbox_key = m.key)"
         )
     )
     for (key,) in gone:
         _drop(writing, int(key))
-    connection.execute(
-        "UPDATE account SET settled_at = ?, failed_at = NULL, failure_code = NULL, failure_detail = NULL, "
-        "failure_fix = NULL",
-        (writing.now,),
-    )
+
+
+def _note_place(writing: Writing, name: str, attributes: Iterable[str]) -> None:
+    """A Mailbox appears or disappears at this name."""
+    writing.moved.add(name)
+    writing.attributes |= _telling(attributes)
+
+
+def _telling(attributes: Iterable[str]) -> frozenset[str]:
+    """The attributes that JMAP shows anything of."""
+    return frozenset(attribute.lower() for attribute in attributes) - _UNTOLD
 
 
 def _canonical(name: str) -> str:
@@ -175,6 +243,15 @@ def _insert(writing: Writing, mailbox: ListedMailbox, mailbox_id: str, *, pendin
             standing,
         ),
     ).get
+    if not pending:
+        _show(writing, key)
+
+
+def _show(writing: Writing, key: int) -> None:
+    name, attributes = writing.connection.execute(
+        "SELECT name, attributes FROM mailboxes WHERE key = ?", (key,)
+    ).fetchone() or ("", "[]")
+    _note_place(writing, str(name), json.loads(attributes))
     writing.note_mailbox(key, ChangeKind.CREATED)
 
 
@@ -201,7 +278,10 @@ def _update(writing: Writing, key: int, mailbox: ListedMailbox) -> None:
     if emails.is_view(json.loads(before[1])) != emails.is_view(mailbox.attributes):
         rows = list(connection.execute("SELECT email_key FROM copies WHERE mailbox_key = ?", (key,)))
         writing.touched.update(int(email_key) for (email_key,) in rows)
-    writing.note_mailbox(key, ChangeKind.UPDATED)
+    told = _telling(json.loads(before[1])) ^ _telling(mailbox.attributes)
+    writing.attributes |= told
+    if told or before[0] != mailbox.delimiter or before[2:4] != after[2:4]:
+        writing.note_mailbox(key, ChangeKind.UPDATED)
 
 
 def _lose(writing: Writing, key: int, *, selectable: bool, standing: str) -> None:
@@ -242,11 +322,16 @@ def _decide(writing: Writing, key: int, twin: int | None) -> None:
     connection = writing.connection
     if twin is None:
         connection.execute("UPDATE mailboxes SET standing = 'listed' WHERE key = ?", (key,))
-        writing.note_mailbox(key, ChangeKind.CREATED)
+        _show(writing, key)
         return
     # The old row goes on under the new name, so that for the Emails that it holds nothing changes.
+    old = connection.execute("SELECT name, attributes FROM mailboxes WHERE key = ?", (twin,)).fetchone()
     row = connection.execute(f"DELETE FROM mailboxes WHERE key = ? RETURNING {_PLACE}", (key,)).fetchone()  # noqa: S608 - constants only
+    assert old is not None
     assert row is not None
+    place = dict(zip(_PLACE.split(", "), row, strict=True))
+    _note_place(writing, str(old[0]), json.loads(old[1]))
+    _note_place(writing, place["name"], json.loads(place["attributes"]))
     connection.execute(
         f"UPDATE mailboxes SET ({_PLACE}) = ({_PARAMETERS}, 0), standing = 'listed' WHERE key = ?",  # noqa: S608 - constants only
         (*row[:-1], twin),
@@ -257,6 +342,11 @@ def _decide(writing: Writing, key: int, twin: int | None) -> None:
 
 
 def _drop(writing: Writing, key: int) -> None:
+    row = writing.connection.execute(
+        "SELECT name, attributes, standing FROM mailboxes WHERE key = ?", (key,)
+    ).fetchone()
+    if row is not None and row[2] != "pending":
+        _note_place(writing, str(row[0]), json.loads(row[1]))
     writing.note_mailbox(key, ChangeKind.DESTROYED)
     for table in ("former_copies", "set_aside"):
         writing.connection.execute(f"DELETE FROM {table} WHERE mailbox_key = ?", (key,))  # noqa: S608 - constants only

@@ -132,6 +132,11 @@ class AccountMirror:
             mailboxes.settle(writing)
             writing.forget_changes(writing.now - _CHANGES_KEPT_SECONDS)
 
+    def release_overdue(self) -> None:
+        """Destroy Emails held for longer than an hour: end of a round in which a mailbox could not be looked at."""
+        with self._writing() as writing:
+            mailboxes.release_overdue(writing)
+
     def failed(self, code: str, detail: str, fix: str) -> None:
         """Record that a round ended early; the status says so until the next whole round."""
         with self._writing() as writing:
@@ -153,6 +158,7 @@ class AccountMirror:
                 writing = Writing(self._connection, seconds(self._clock()))
                 yield writing
                 emails.bring_up_to_date(writing)
+                mailboxes.note_moved_places(writing)
                 has_new_state = writing.finish()
                 self._connection.execute("COMMIT")
             except BaseException:

@@ -21,6 +21,8 @@ account = Table(
     Column("failure_code", String),
     Column("failure_detail", Text),
     Column("failure_fix", Text),
+    Column("boot", String, comment="of the machine, when this file was last opened; null where it has no such name"),
+    Column("skip", Integer, nullable=False, server_default="0", comment="so many states may be lost; see database.py"),
     comment="One row: where this account stands.",
 )
 
@@ -60,6 +62,7 @@ emails = Table(
     Column("keywords", Text, nullable=False, comment="JSON array, sorted; what the copies come to"),
     Column("visible", Integer, nullable=False, comment="1 while it has a mailbox"),
     Column("held_tick", Integer, comment="when its last copy vanished; null while it has one"),
+    Column("held_at", Integer, comment="the same as a time"),
     Index("emails_by_thread", "thread_key"),
     Index("emails_held", "held_tick"),
     comment="An Email: one content, however many copies.",

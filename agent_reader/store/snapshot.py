@@ -1,15 +1,27 @@
 """What questions are answered from: one consistent view of one account, unmoved by what sync writes meanwhile."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Final
 
 import apsw
 
 from agent_reader.store import document, reading
+from agent_reader.store.change_log import ChangeList, changes_since
+from agent_reader.store.changes import DataType
 from agent_reader.store.selection import Order, Selection, Statement, count_statement, rows_statement
 from shared.message import JSON, Message
+
+# A look at the clock costs a microsecond; so many steps of SQLite some hundreds, some thousands with headers read.
+_STEPS_BETWEEN_LOOKS: Final = 1_000
+_TIME_LIMIT: Final = "time limit"
+
+
+class TimeIsUp(Exception):  # noqa: N818 - names what happened
+    """A question took longer than it may; nothing of it was answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +72,17 @@ class Snapshot:
     state: str
     counts_kept: dict[tuple[str, int], dict[int, MailboxCounts]] = field(default_factory=dict, repr=False)
     _mailboxes: tuple[StoredMailbox, ...] | None = None
+
+    @contextmanager
+    def time_limited(self, is_over: Callable[[], bool]) -> Iterator[None]:
+        """End whatever is asked within the block once `is_over` says so: it raises `TimeIsUp`."""
+        self.connection.set_progress_handler(is_over, _STEPS_BETWEEN_LOOKS, id=_TIME_LIMIT)
+        try:
+            yield
+        except apsw.InterruptError:
+            raise TimeIsUp from None
+        finally:
+            self.connection.set_progress_handler(None, id=_TIME_LIMIT)
 
     def mailboxes(self) -> tuple[StoredMailbox, ...]:
         """Return every mailbox that is shown, INBOX first, then by name."""
@@ -184,6 +207,13 @@ class Snapshot:
             (email_id, limit),
         )
         return tuple((int(uidvalidity), int(uid)) for uidvalidity, uid in rows)
+
+    def changes(self, data_type: DataType, untrusted_state: str, limit: int) -> ChangeList:
+        """Return what changed since a state, at most `limit` ids (RFC 8620 §5.2).
+
+        Raises `CannotCalculateChanges`.
+        """
+        return changes_since(self.connection, data_type, untrusted_state, self.state, limit)
 
     def _run(self, statement: Statement) -> apsw.Cursor:
         return self.connection.execute(statement.sql, statement.parameters)

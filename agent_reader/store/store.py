@@ -30,7 +30,8 @@ class Store:
     """The accounts' mirrors under one folder. Any thread may call; `close` when done.
 
     `fresh_within` is how old the last whole round may be for the mirror to count as fresh; `announce` is called with
-    the account's id after each commit that made a new state, from the thread that wrote.
+    the account's id after each commit that made a new state, from the thread that wrote; `boot` names this run of the
+    machine.
     """
 
     def __init__(
@@ -41,12 +42,14 @@ class Store:
         fresh_within: timedelta = FRESH_WITHIN,
         randomness: Randomness = token_bytes,
         announce: Callable[[str], None] = lambda _: None,
+        boot: Callable[[], str | None] = database.boot_id,
     ) -> None:
         self._folder = folder
         self._clock = clock
         self._fresh_within = fresh_within
         self._randomness = randomness
         self._announce = announce
+        self._boot = boot
         self._lock = threading.Lock()
         self._mirrors: dict[str, AccountMirror] = {}
         self._idle: dict[str, list[apsw.Connection]] = {}
@@ -59,7 +62,7 @@ class Store:
             assert not self._closed, "the store is closed"
             if account_id not in self._mirrors:
                 path = database.account_file(self._folder, account_id)
-                connection = database.open_file(path, self._randomness(_EPOCH_OCTETS).hex())
+                connection = database.open_file(path, self._randomness(_EPOCH_OCTETS).hex(), self._boot())
                 self._mirrors[account_id] = AccountMirror(
                     connection, self._clock, self._randomness, partial(self._announce, account_id)
                 )

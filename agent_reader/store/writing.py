@@ -20,6 +20,11 @@ class Writing:
     # Words of Emails that are new in this transaction, to spare their way back from the file.
     words: dict[int, tuple[str, ...]] = field(default_factory=dict)
 
+    # Names of Mailboxes that came, went or moved: those below them stand elsewhere now.
+    moved: set[str] = field(default_factory=set)
+    # Attributes that a Mailbox got or lost: others may have other roles now.
+    attributes: set[str] = field(default_factory=set)
+
     _tick: int | None = None
 
     def tick(self) -> int:
@@ -39,7 +44,7 @@ class Writing:
         rows = self.changes.rows()
         if not rows:
             return False
-        state = self.connection.execute("UPDATE account SET state = state + 1 RETURNING state").get
+        state = self.connection.execute("UPDATE account SET state = state + 1 + skip, skip = 0 RETURNING state").get
         self.connection.executemany(
             "INSERT INTO changes (state, type, id, kind, at) VALUES (?, ?, ?, ?, ?)",
             [(state, *row, self.now) for row in rows],

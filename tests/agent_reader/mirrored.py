@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from agent_reader.query import QueryResult, email_get, email_query, mailbox_get, parse_email_query
-from agent_reader.store import AccountMirror, Store
+from agent_reader.store import AccountMirror, ChangeList, DataType, Store
 from agent_reader.sync.mirror import FetchedMessage, ListedMailbox, MessageState
 from shared.identity import email_id, message_digest
 from shared.message import JSON
@@ -126,6 +126,10 @@ class Mirrored:
     def state(self) -> str:
         with self.store.snapshot(ACCOUNT) as snapshot:
             return snapshot.state
+
+    def changes(self, data_type: DataType, state: str, limit: int = 500) -> ChangeList:
+        with self.store.snapshot(ACCOUNT) as snapshot:
+            return snapshot.changes(data_type, state, limit)
 
     def mailbox(self, name: str) -> dict[str, JSON]:
         with self.store.snapshot(ACCOUNT) as snapshot:

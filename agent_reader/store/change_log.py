@@ -1,0 +1,129 @@
+"""What changed since a state: the answers of Email/changes, Mailbox/changes and Thread/changes (RFC 8620 §5.2).
+
+A state is `<epoch>-<number>`: the number counts the transactions that changed what is shown. One transaction can change
+more than an answer may hold, so there are states inside it too: `<epoch>-<number>.<type>.<rows>` is every transaction
+before that number, and of this one the first so many changes to objects of that type.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import apsw
+
+from agent_reader.store.changes import ChangeKind, DataType, together
+
+_STATE: Final = re.compile(r"([0-9a-f]{1,32})-(\d{1,18})(?:\.(Email|Mailbox|Thread)\.(\d{1,9}))?", re.ASCII)
+
+
+class CannotCalculateChanges(Exception):  # noqa: N818 - RFC 8620 §5.2 calls it so
+    """The state is no state of this mirror, or older than what is remembered."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeList:
+    """What is different between two states, each id in one list, in the order in which it changed first.
+
+    `has_more`: `new_state` lies between; ask again from there. `counts_only`: something was updated, and nothing but
+    counts of Mailboxes (RFC 8621 §2.2 updatedProperties).
+    """
+
+    old_state: str
+    new_state: str
+    has_more: bool
+    created: tuple[str, ...]
+    updated: tuple[str, ...]
+    destroyed: tuple[str, ...]
+    counts_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """After every change with a smaller number, and after `rows` of those with this one."""
+
+    number: int
+    rows: int
+
+
+def changes_since(
+    connection: apsw.Connection, data_type: DataType, untrusted_state: str, current: str, limit: int
+) -> ChangeList:
+    """Return what changed, at most `limit` ids. Raises `CannotCalculateChanges`.
+
+    `current` is the state of the snapshot that `connection` reads. An object that came and went between the two states
+    is in no list; one that went and came back is updated.
+    """
+    assert limit > 0
+    begin = _place(connection, data_type, untrusted_state, current)
+    epoch = current.partition("-")[0]
+    kinds: dict[str, ChangeKind] = {}
+    new_state, has_more, reached = current, False, begin
+    for place, object_id, kind in _rows(connection, data_type, begin):
+        if object_id not in kinds and len(kinds) >= limit:
+            # Where another transaction begins, the one before was given whole.
+            inside = place.number == reached.number and place.rows > 0
+            new_state = f"{epoch}-{reached.number}" + (f".{data_type.value}.{place.rows}" if inside else "")
+            has_more = True
+            break
+        reached = place
+        after = together(kinds.get(object_id), kind)
+        if after is None:
+            del kinds[object_id]
+        else:
+            kinds[object_id] = after
+    updated = [each for each, kind in kinds.items() if kind in {ChangeKind.UPDATED, ChangeKind.COUNTED}]
+    return ChangeList(
+        old_state=untrusted_state,
+        new_state=new_state,
+        has_more=has_more,
+        created=tuple(each for each, kind in kinds.items() if kind is ChangeKind.CREATED),
+        updated=tuple(updated),
+        destroyed=tuple(each for each, kind in kinds.items() if kind is ChangeKind.DESTROYED),
+        counts_only=bool(updated) and all(kinds[each] is ChangeKind.COUNTED for each in updated),
+    )
+
+
+def _place(connection: apsw.Connection, data_type: DataType, untrusted_state: str, current: str) -> _Place:
+    found = _STATE.fullmatch(untrusted_state)
+    epoch, _, last = current.partition("-")
+    if found is None or found[1] != epoch or found[3] not in {None, data_type.value}:
+        raise CannotCalculateChanges
+    number = int(found[2])
+    if number == int(last) and found[3] is None:
+        return _Place(number + 1, 0)
+    changes_from = int(connection.execute("SELECT changes_from FROM account").get)
+    # A number without changes was never given out, or was lost with the machine's power: see `database.py`.
+    if number < changes_from or (number > changes_from and not _has_changes(connection, number)):
+        raise CannotCalculateChanges
+    if found[3] is None:
+        return _Place(number + 1, 0)
+    rows = int(found[4])
+    of_type = connection.execute(
+        "SELECT count(*) FROM changes WHERE type = ? AND state = ?", (data_type.value, number)
+    ).get
+    if not 0 < rows < int(of_type):
+        raise CannotCalculateChanges
+    return _Place(number, rows)
+
+
+def _has_changes(connection: apsw.Connection, number: int) -> bool:
+    return any(
+        connection.execute("SELECT 1 FROM changes WHERE type = ? AND state = ? LIMIT 1", (each.value, number)).get
+        for each in DataType
+    )
+
+
+def _rows(connection: apsw.Connection, data_type: DataType, begin: _Place) -> Iterator[tuple[_Place, str, ChangeKind]]:
+    """Each change from there on, in order, with the place just before it."""
+    rows = connection.execute(
+        "SELECT state, id, kind FROM changes WHERE type = ? AND state >= ? ORDER BY state, id",
+        (data_type.value, begin.number),
+    )
+    number, done = begin.number, 0
+    for state, object_id, kind in rows:
+        if state != number:
+            number, done = int(state), 0
+        if (number, done) >= (begin.number, begin.rows):
+            yield _Place(number, done), str(object_id), ChangeKind(kind)
+        done += 1

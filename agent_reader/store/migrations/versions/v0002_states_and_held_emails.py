@@ -1,0 +1,25 @@
+"""States that a power cut took back are told from those that are there; a held Email knows since when.
+
+Revision 0002.
+"""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the columns; what is held already was held since the migration, as far as anybody knows."""
+    op.add_column("account", sa.Column("boot", sa.String()))
+    op.add_column("account", sa.Column("skip", sa.Integer(), nullable=False, server_default="0"))
+    op.add_column("emails", sa.Column("held_at", sa.Integer()))
+    op.execute("UPDATE emails SET held_at = CAST(strftime('%s', 'now') AS INTEGER) WHERE held_tick IS NOT NULL")
+
+
+def downgrade() -> None:
+    """Refuse: a mirror is made anew from the mail server, never taken back."""
+    raise NotImplementedError("delete the file instead; the mail server has everything")
