@@ -73,5 +73,8 @@ class Mirror(Protocol):
     def settle(self) -> None:
         """Destroy held Emails whose every mailbox was looked at once after the last copy vanished: end of a round."""
 
+    def release_overdue(self) -> None:
+        """Destroy Emails held for longer than an hour: end of a round in which a mailbox could not be looked at."""
+
     def failed(self, code: str, detail: str, fix: str) -> None:
         """Record that a round ended early; the status says so until the next whole round."""

@@ -84,6 +84,8 @@ class Sync:
         whole = _Outcome.PENDING not in outcomes
         if whole:
             self._mirror.settle()
+        else:
+            self._mirror.release_overdue()
         missing = tuple(self.missing(listing))
         return Round(whole, counts.taken_in, counts.changed, counts.vanished, counts.set_aside, missing)
 

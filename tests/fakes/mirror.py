@@ -152,6 +152,9 @@ class FakeMirror:
             self.settled += 1
             self.happened.notify_all()
 
+    def release_overdue(self) -> None:
+        """Nothing here is held for that long."""
+
     def failed(self, code: str, detail: str, fix: str) -> None:
         assert detail
         assert fix
