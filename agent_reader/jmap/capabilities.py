@@ -31,6 +31,8 @@ class Limits:
     max_concurrent_requests: int = 8
     # Ten megabytes over a slow line; a body that trickles for longer holds one of its agent's own places.
     max_body_seconds: float = 30.0
+    # A search that takes longer is asked too widely; the other requests of two cores wait for it.
+    max_query_seconds: float = 5.0
     # A request's references may multiply what they refer to; past this they are an attack or a mistake.
     max_referenced_octets: int = 64 * 1024 * 1024
     # An answer is made in memory; past this it is asked for in parts.

@@ -4,18 +4,20 @@ The order of refusals: accountNotFound, accountReadOnly, then the arguments (the
 capability was refused before. A call that fails, fails alone.
 """
 
+import time
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from typing import Protocol, assert_never
+from typing import Any, Protocol, assert_never
 
 import msgspec
 
 from agent_reader.access import Shown
 from agent_reader.door.faults import Faults
+from agent_reader.jmap.asking import Asking, Monotonic
 from agent_reader.jmap.capabilities import Limits
 from agent_reader.jmap.errors import READ_ONLY, ErrorType, MethodError
-from agent_reader.jmap.methods import Change, Echo, Later, Method, Read
+from agent_reader.jmap.methods import Absent, Change, Echo, Method, NoAccount, Read
 from agent_reader.jmap.references import Budget, Response, resolved
 from agent_reader.jmap.request import Invocation, Request
 from agent_reader.query.errors import QueryRefused
@@ -46,6 +48,7 @@ class Dispatch:
     methods: Mapping[str, Method]
     limits: Limits
     faults: Faults
+    monotonic: Monotonic = time.monotonic
 
     def answer(self, request: Request) -> Answer:
         """Return the answer to every call. Each account is seen in one state throughout."""
@@ -74,7 +77,7 @@ class _Running:
         except MethodError as error:
             self._refuse(call, error)
         except QueryRefused as error:
-            self._refuse(call, MethodError(error.type, error.description, tuple(error.arguments)))
+            self._refuse(call, MethodError(error.type, error.description, error.arguments, error.code))
         except Exception as error:  # noqa: BLE001 - a bug in one call is this call's alone; it is logged
             fault = self._dispatch.faults.note(call.name if call.name in self._dispatch.methods else "?", error)
             self._refuse(
@@ -94,8 +97,10 @@ class _Running:
         if method is None or method.capability not in self._request.using:
             raise _unknown_method(method)
         match method:
-            case Later():
+            case Absent():
                 raise _unknown_method(method)
+            case NoAccount():
+                raise self._no_account(call)
             case Change():
                 raise self._change_refused(method, call)
             case Echo():
@@ -113,16 +118,41 @@ class _Running:
             return _account_not_found()
         return MethodError(ErrorType.ACCOUNT_READ_ONLY, READ_ONLY)
 
+    def _no_account(self, call: Invocation) -> MethodError:
+        _, _ = self._arguments(call)
+        return MethodError(
+            ErrorType.ACCOUNT_NOT_SUPPORTED_BY_METHOD, "No account here can send mail; the server reads."
+        )
+
     def _read(self, method: Read, call: Invocation) -> tuple[bytes, Shown]:
+        arguments, account_id = self._arguments(call)
+        found = method.function(self._asking(account_id), arguments)
+        email_ids, opened_ids = method.shows(found)
+        return msgspec.json.encode(found), Shown(call.name, account_id, email_ids, opened_ids)
+
+    def _arguments(self, call: Invocation) -> tuple[dict[str, Any], str]:
+        """The account comes before the other arguments, also where one of them is a reference that leads nowhere."""
+        spelled = call.arguments.get("accountId")
+        if isinstance(spelled, str) and spelled not in self._dispatch.account_ids:
+            raise _account_not_found()
         arguments = resolved(call.arguments, self.responses, self._references)
         account_id = arguments.get("accountId")
         if not isinstance(account_id, str):
             raise MethodError(ErrorType.INVALID_ARGUMENTS, "`accountId` is missing or no string.", ("accountId",))
         if account_id not in self._dispatch.account_ids:
             raise _account_not_found()
-        found = method.function(self._snapshot(account_id), arguments, self._dispatch.limits.max_objects_in_get)
-        email_ids, opened_ids = method.shows(found)
-        return msgspec.json.encode(found), Shown(call.name, account_id, email_ids, opened_ids)
+        return arguments, account_id
+
+    def _asking(self, account_id: str) -> Asking:
+        dispatch = self._dispatch
+        return Asking(
+            snapshot=self._snapshot(account_id),
+            limits=dispatch.limits,
+            using=self._request.using,
+            octets_left=self._answer_octets_left,
+            monotonic=dispatch.monotonic,
+            until=dispatch.monotonic() + dispatch.limits.max_query_seconds,
+        )
 
     def _take_room(self, encoded: bytes) -> None:
         if len(encoded) > self._answer_octets_left:
@@ -140,7 +170,7 @@ class _Running:
 
 
 def _unknown_method(method: Method | None) -> MethodError:
-    if method is None or isinstance(method, Later):
+    if method is None or isinstance(method, Absent):
         return MethodError(ErrorType.UNKNOWN_METHOD, "This server does not have this method.")
     return MethodError(ErrorType.UNKNOWN_METHOD, f"This method needs {method.capability} in `using`.")
 

@@ -17,6 +17,7 @@ class ErrorType(StrEnum):
     INVALID_ARGUMENTS = "invalidArguments"
     INVALID_RESULT_REFERENCE = "invalidResultReference"
     ACCOUNT_NOT_FOUND = "accountNotFound"
+    ACCOUNT_NOT_SUPPORTED_BY_METHOD = "accountNotSupportedByMethod"
     ACCOUNT_READ_ONLY = "accountReadOnly"
     FORBIDDEN = "forbidden"
     REQUEST_TOO_LARGE = "requestTooLarge"
@@ -24,15 +25,20 @@ class ErrorType(StrEnum):
 
 
 class MethodError(Exception):
-    """The answer to one call is `["error", {"type", "description"}, callId]`; `arguments` names those at fault."""
+    """The answer to one call is `["error", {"type", "description"}, callId]`.
 
-    def __init__(self, kind: str, description: str, arguments: tuple[str, ...] = ()) -> None:
+    `arguments` names those at fault; `code` tells apart what RFC 8620 has one type for.
+    """
+
+    def __init__(self, kind: str, description: str, arguments: tuple[str, ...] = (), code: str | None = None) -> None:
         super().__init__(kind)
-        self.kind, self.description, self.arguments = kind, description, arguments
+        self.kind, self.description, self.arguments, self.code = kind, description, arguments, code
 
     def document(self) -> dict[str, Any]:
         """Return the arguments of the error response."""
         document: dict[str, Any] = {"type": str(self.kind), "description": self.description}
         if self.arguments:
             document["arguments"] = list(self.arguments)
+        if self.code is not None:
+            document["code"] = self.code
         return document

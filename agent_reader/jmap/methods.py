@@ -46,13 +46,23 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
-    """A method of the read half that this version does not have: unknownMethod, never a wrong answer."""
+class NoAccount:
+    """A method that reads what no account here has (RFC 8621 §6 and §7: who may send, what was sent).
+
+    Its capability is in no accountCapabilities, so a known account answers accountNotSupportedByMethod.
+    """
 
     capability: str
 
 
-Method: TypeAlias = Echo | Read | Change | Later
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """A method that this server does not have: unknownMethod, never a wrong answer."""
+
+    capability: str
+
+
+Method: TypeAlias = Echo | Read | Change | NoAccount | Absent
 
 
 def _no_emails(_found: Found) -> EmailIds:
@@ -82,38 +92,38 @@ METHODS: Final[Mapping[str, Method]] = {
     # RFC 8620
     "Core/echo": Echo(CORE),
     "Blob/copy": Change(CORE),
-    "PushSubscription/get": Later(CORE),
+    "PushSubscription/get": Absent(CORE),
     "PushSubscription/set": Change(CORE, has_account=False),
     # RFC 8621 §2
     "Mailbox/get": Read(MAIL, answer_mailbox_get, _no_emails),
-    "Mailbox/changes": Later(MAIL),
-    "Mailbox/query": Later(MAIL),
-    "Mailbox/queryChanges": Later(MAIL),
+    "Mailbox/changes": Absent(MAIL),
+    "Mailbox/query": Absent(MAIL),
+    "Mailbox/queryChanges": Absent(MAIL),
     "Mailbox/set": Change(MAIL),
     # RFC 8621 §3
     "Thread/get": Read(MAIL, answer_thread_get, _threads),
-    "Thread/changes": Later(MAIL),
+    "Thread/changes": Absent(MAIL),
     # RFC 8621 §4
     "Email/get": Read(MAIL, answer_email_get, _emails),
-    "Email/changes": Later(MAIL),
+    "Email/changes": Absent(MAIL),
     "Email/query": Read(MAIL, answer_email_query, _queried),
-    "Email/queryChanges": Later(MAIL),
+    "Email/queryChanges": Absent(MAIL),
     "Email/set": Change(MAIL),
     "Email/copy": Change(MAIL),
     "Email/import": Change(MAIL),
-    "Email/parse": Later(MAIL),
+    "Email/parse": Absent(MAIL),
     # RFC 8621 §5
-    "SearchSnippet/get": Later(MAIL),
+    "SearchSnippet/get": Absent(MAIL),
     # RFC 8621 §6, §7
-    "Identity/get": Later(SUBMISSION),
-    "Identity/changes": Later(SUBMISSION),
+    "Identity/get": NoAccount(SUBMISSION),
+    "Identity/changes": NoAccount(SUBMISSION),
     "Identity/set": Change(SUBMISSION),
-    "EmailSubmission/get": Later(SUBMISSION),
-    "EmailSubmission/changes": Later(SUBMISSION),
-    "EmailSubmission/query": Later(SUBMISSION),
-    "EmailSubmission/queryChanges": Later(SUBMISSION),
+    "EmailSubmission/get": NoAccount(SUBMISSION),
+    "EmailSubmission/changes": NoAccount(SUBMISSION),
+    "EmailSubmission/query": NoAccount(SUBMISSION),
+    "EmailSubmission/queryChanges": NoAccount(SUBMISSION),
     "EmailSubmission/set": Change(SUBMISSION),
     # RFC 8621 §8
-    "VacationResponse/get": Later(VACATION_RESPONSE),
+    "VacationResponse/get": Absent(VACATION_RESPONSE),
     "VacationResponse/set": Change(VACATION_RESPONSE),
 }

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from agent_reader.jmap.asking import Asking
 from agent_reader.jmap.errors import ErrorType, MethodError
 from agent_reader.query import (
     EmailQueryArguments,
@@ -22,29 +23,32 @@ Found = dict[str, Any]
 _GET_ARGUMENTS: Final = frozenset({"accountId", "ids", "properties"})
 
 
-def answer_mailbox_get(snapshot: Snapshot, arguments: Arguments, max_objects: int) -> Found:
+def answer_mailbox_get(asking: Asking, arguments: Arguments) -> Found:
     """Answer Mailbox/get (RFC 8621 §2.1); `ids` null for all of them."""
-    ids, properties = _get_arguments(arguments, max_objects)
+    snapshot = asking.snapshot
+    ids, properties = _get_arguments(arguments, asking.limits.max_objects_in_get)
     return _got(snapshot, mailbox_get(snapshot, ids, properties))
 
 
-def answer_thread_get(snapshot: Snapshot, arguments: Arguments, max_objects: int) -> Found:
+def answer_thread_get(asking: Asking, arguments: Arguments) -> Found:
     """Answer Thread/get (RFC 8621 §3.1)."""
-    ids, properties = _get_arguments(arguments, max_objects)
+    snapshot = asking.snapshot
+    ids, properties = _get_arguments(arguments, asking.limits.max_objects_in_get)
     if ids is None:
-        firsts = _all_or_too_large(snapshot, max_objects, by_thread=True)
+        firsts = _all_or_too_large(snapshot, asking.limits.max_objects_in_get, by_thread=True)
         emails = email_get(snapshot, firsts, properties=("threadId",))
         ids = [str(email["threadId"]) for email in emails.list]
     return _got(snapshot, thread_get(snapshot, ids, properties))
 
 
-def answer_email_get(snapshot: Snapshot, arguments: Arguments, max_objects: int) -> Found:
+def answer_email_get(asking: Asking, arguments: Arguments) -> Found:
     """Answer Email/get (RFC 8621 §4.2)."""
+    snapshot = asking.snapshot
     asked = parse_email_get(arguments)
     ids: Sequence[str] | None = asked.ids
     if ids is None:
-        ids = _all_or_too_large(snapshot, max_objects, by_thread=False)
-    _check_number(ids, max_objects)
+        ids = _all_or_too_large(snapshot, asking.limits.max_objects_in_get, by_thread=False)
+    _check_number(ids, asking.limits.max_objects_in_get)
     return _got(
         snapshot,
         email_get(
@@ -60,9 +64,10 @@ def answer_email_get(snapshot: Snapshot, arguments: Arguments, max_objects: int)
     )
 
 
-def answer_email_query(snapshot: Snapshot, arguments: Arguments, max_objects: int) -> Found:
+def answer_email_query(asking: Asking, arguments: Arguments) -> Found:
     """Answer Email/query (RFC 8621 §4.4); a page is never longer than what one /get gives."""
-    found = email_query(snapshot, parse_email_query(arguments), max_limit=max_objects)
+    snapshot = asking.snapshot
+    found = email_query(snapshot, parse_email_query(arguments), max_limit=asking.limits.max_objects_in_get)
     answer: Found = {
         "accountId": snapshot.account_id,
         "queryState": found.query_state,
@@ -127,4 +132,4 @@ def _got(snapshot: Snapshot, result: GetResult) -> Found:
     }
 
 
-Answerer = Callable[[Snapshot, Arguments, int], Found]
+Answerer = Callable[[Asking, Arguments], Found]

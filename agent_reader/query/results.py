@@ -16,7 +16,10 @@ class GetResult:
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """RFC 8620 §5.5: `total` only where it was asked for; `limit` only where it is not the one asked for."""
+    """RFC 8620 §5.5: `total` only where it was asked for; `limit` only where it is not the one asked for.
+
+    `total_not_computed`: it was asked for, and counting would have taken too long.
+    """
 
     ids: tuple[str, ...]
     position: int
@@ -24,3 +27,4 @@ class QueryResult:
     query_state: str
     limit: int | None = None
     can_calculate_changes: bool = False
+    total_not_computed: bool = False

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent_reader.jmap.capabilities import CORE, KNOWN_CAPABILITIES, MAIL, SUBMISSION, Limits
-from agent_reader.jmap.methods import METHODS, Change, Later, Read
+from agent_reader.jmap.methods import METHODS, Absent, Change, NoAccount, Read
 from tests.agent_reader.served import ACCOUNT, OTHER_ACCOUNT, House, house
 
 pytestmark = pytest.mark.anyio
@@ -67,11 +67,27 @@ async def test_an_unknown_account_comes_before_read_only(served: House, name: st
 
 
 @pytest.mark.parametrize(
-    "name", ["No/such", "", "email/get", "Email/get ", *(n for n, m in METHODS.items() if isinstance(m, Later))]
+    "name", ["No/such", "", "email/get", "Email/get ", *(n for n, m in METHODS.items() if isinstance(m, Absent))]
 )
 async def test_what_this_version_does_not_have_is_an_unknown_method(served: House, name: str) -> None:
     ((answered, body, _),) = await served.call((name, {"accountId": ACCOUNT}), using=EVERYTHING)
     assert ("error", "unknownMethod") == (answered, body["type"])
+
+
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if isinstance(method, NoAccount)])
+async def test_an_account_that_cannot_send_says_so_and_an_unknown_one_comes_first(served: House, name: str) -> None:
+    ((_, body, _),) = await served.call((name, {"accountId": ACCOUNT, "ids": None}), using=EVERYTHING)
+    assert "accountNotSupportedByMethod" == body["type"]
+    ((_, body, _),) = await served.call((name, {"accountId": "nobody"}), using=EVERYTHING)
+    assert "accountNotFound" == body["type"]
+
+
+async def test_the_account_comes_before_a_reference_that_leads_nowhere(served: House) -> None:
+    reference = {"resultOf": "none", "name": "Email/query", "path": "/ids"}
+    ((_, body, _),) = await served.call(("Email/get", {"accountId": "nobody", "#ids": reference}))
+    assert "accountNotFound" == body["type"]
+    ((_, body, _),) = await served.call(("Email/get", {"accountId": ACCOUNT, "#ids": reference}))
+    assert "invalidResultReference" == body["type"]
 
 
 @pytest.mark.parametrize("name", METHODS)
