@@ -60,7 +60,7 @@ class _Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class Looked:
     """What is known of a message, found once."""
 
     message: Message
@@ -71,14 +71,11 @@ class _Looked:
     read: tuple[AttachmentText, ...]
 
 
-def agent_text(message: Message, wanted: Wanted, random_octets: Callable[[int], bytes]) -> str:
-    """Return facts, then the fenced header, text and list of attachments; LF line ends, none at the end.
-
-    `random_octets`: the source of the fence's mark, such as `secrets.token_bytes`. Any message gives a value.
-    """
+def look(message: Message, wanted: Wanted) -> Looked:
+    """Return what is known of a message. Any message gives a value."""
     reading = readable_text(message)
     attachments = body_lists(message).attachments
-    looked = _Looked(
+    return Looked(
         message,
         reading,
         segmented_text(message),
@@ -86,6 +83,14 @@ def agent_text(message: Message, wanted: Wanted, random_octets: Callable[[int], 
         attachments,
         tuple(attachment_text(part) for part in attachments) if wanted.attachments else (),
     )
+
+
+def agent_text(message: Message, wanted: Wanted, random_octets: Callable[[int], bytes]) -> str:
+    """Return facts, then the fenced header, text and list of attachments; LF line ends, none at the end.
+
+    `random_octets`: the source of the fence's mark, such as `secrets.token_bytes`. Any message gives a value.
+    """
+    looked = look(message, wanted)
     pieces = list(_pieces(looked, wanted))
     counts = invisible_kinds("\n".join(piece.untrusted for piece in pieces))
     removed = ", ".join(f"{kind.value} {count}" for kind, count in counts.items())
@@ -101,7 +106,7 @@ def agent_text(message: Message, wanted: Wanted, random_octets: Callable[[int], 
     )
 
 
-def _facts(looked: _Looked, wanted: Wanted) -> Iterator[str]:
+def _facts(looked: Looked, wanted: Wanted) -> Iterator[str]:
     reading = looked.reading
     said = [f"{flag.fact.value} ({flag.where})" for flag in flags(looked.message)]
     yield f"Facts: {', '.join(said) or 'none'}"
@@ -129,8 +134,8 @@ def _authentication_line(found: Authentication) -> str:
     return f"Authentication: {found.verdict.value}{by} ({found.belief.value}; {found.unbelieved} not believed)"
 
 
-def _pieces(looked: _Looked, wanted: Wanted) -> Iterator[_Piece]:
-    yield _Piece("header", "\n".join(_header_lines(looked.message)))
+def _pieces(looked: Looked, wanted: Wanted) -> Iterator[_Piece]:
+    yield _Piece("header", "\n".join(header_lines(looked.message)))
     if wanted.whole:
         yield _Piece("text", looked.reading.text)
     else:
@@ -139,28 +144,31 @@ def _pieces(looked: _Looked, wanted: Wanted) -> Iterator[_Piece]:
     if smuggled:
         yield _Piece("words spelled by invisible characters", smuggled)
     if looked.findings:
-        yield _Piece("links to beware of", "\n".join(_finding(finding) for finding in looked.findings))
+        yield _Piece("links to beware of", "\n".join(described_finding(finding) for finding in looked.findings))
     if looked.attachments:
-        yield _Piece("attachments", "\n".join(_described(part) for part in looked.attachments))
+        yield _Piece("attachments", "\n".join(described(part) for part in looked.attachments))
     for number, found in enumerate(looked.read, start=1):
         if found.outcome is AttachmentOutcome.TEXT:
             yield _Piece(f"attachment {number}", found.text)
 
 
-def _finding(finding: LinkFinding) -> str:
+def described_finding(finding: LinkFinding) -> str:
+    """Return what is suspicious about a link on a line; the hosts are the sender's words."""
     return f"{finding.concern.value}: {finding.host}" + (f" (shows {finding.shown})" if finding.shown else "")
 
 
-def _described(part: Part) -> str:
+def described(part: Part) -> str:
+    """Return an attachment's name, type and size on a line; the sender's words."""
     return f"{_line(part.name or '(no name)')} ({part.type}, {part.size} octets)"
 
 
-def _header_lines(message: Message) -> Iterator[str]:
+def header_lines(message: Message, most_addresses: int = _MAX_ADDRESSES) -> Iterator[str]:
+    """Yield a line for each header field that tells who, when and what; past `most_addresses` they are counted."""
     for name in _ADDRESS_FIELDS:
         listed = message.header(name, HeaderForm.ADDRESSES)
         if isinstance(listed, list) and listed:
-            shown = [_address(each) for each in listed[:_MAX_ADDRESSES] if isinstance(each, dict)]
-            more = f" and {len(listed) - _MAX_ADDRESSES} more" if len(listed) > _MAX_ADDRESSES else ""
+            shown = [_address(each) for each in listed[:most_addresses] if isinstance(each, dict)]
+            more = f" and {len(listed) - most_addresses} more" if len(listed) > most_addresses else ""
             yield f"{name}: {_line(', '.join(shown))}{more}"
     for name in _TEXT_FIELDS:
         value = message.header(name, HeaderForm.TEXT)

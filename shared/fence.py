@@ -13,6 +13,11 @@ from typing import Final
 # 128 bits: no sender guesses it, and none is used twice.
 _NONCE_OCTETS: Final = 16
 
+# 32 bits, for answers that pay for each character of each line. A mark is drawn after the mail was written and drawn
+# again where the mail holds it, so within its answer a short one is as unforgeable as a long one; what is lost is that
+# no two answers ever have the same.
+SHORT_NONCE_OCTETS: Final = 4
+
 # Unicode's Default_Ignorable_Code_Point, as ranges of first and last (DerivedCoreProperties): soft hyphen, zero-width
 # characters, variation selectors, fillers and the tag characters that spell invisible ASCII.
 _DEFAULT_IGNORABLE: Final = (
@@ -134,20 +139,23 @@ def spelled_by_tags(text: str) -> str:
 
 
 class Fence:
-    """The mark of one answer: 128 fresh random bits, made anew where they should occur in what they fence.
+    """The mark of one answer: fresh random bits, made anew where they should occur in what they fence.
 
     `random_octets`: the source, such as `secrets.token_bytes`. `payloads`: every text that the fence will hold.
+    `nonce_octets`: how many random octets the mark is made of.
     """
 
     __slots__ = ("nonce",)
 
     nonce: str
 
-    def __init__(self, random_octets: Callable[[int], bytes], *payloads: str) -> None:
-        nonce = random_octets(_NONCE_OCTETS).hex()
+    def __init__(
+        self, random_octets: Callable[[int], bytes], *payloads: str, nonce_octets: int = _NONCE_OCTETS
+    ) -> None:
+        nonce = random_octets(nonce_octets).hex()
         texts = [*payloads, *(clean(payload).text for payload in payloads)]
         while any(nonce in text for text in texts):
-            nonce = random_octets(_NONCE_OCTETS).hex()
+            nonce = random_octets(nonce_octets).hex()
         self.nonce = nonce
 
     def around(self, label: str, untrusted_text: str) -> str:
