@@ -4,26 +4,28 @@ The default order is newest received first. Sorting by sentAt takes a message wi
 Ties go newest first, those of one second by a digest: the same on every page.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
 from agent_reader.query import arguments
-from agent_reader.query.errors import QueryRefused, invalid
-from agent_reader.query.filters import EVERYTHING, Filter, parse_filter, resolve
+from agent_reader.query.errors import QueryRefused, invalid, too_slow
+from agent_reader.query.filters import EVERYTHING, Filter, keyword_value, parse_filter, resolve
 from agent_reader.query.results import QueryResult
 from agent_reader.store.selection import Order, OrderBy, Selection
-from agent_reader.store.snapshot import Snapshot
+from agent_reader.store.snapshot import Snapshot, TimeIsUp
 from shared.message import JSON
 
 # As many as Email/get gives at once, so that one page of a query can be read by one call.
 MAX_LIMIT: Final = 500
 
-# More comparators than there are properties to sort by say nothing new.
-_MAX_COMPARATORS: Final = 6
+_IDS_AT_ONCE: Final = 500
 
-# RFC 8621 §4.4.2, those that are offered; the session lists the same names (emailQuerySortOptions).
+# More comparators than there are properties to sort by say nothing new, keywords aside.
+_MAX_COMPARATORS: Final = 9
+
+# RFC 8621 §4.4.2; the session lists the same names (emailQuerySortOptions).
 SORT_OPTIONS: Final[Mapping[str, OrderBy]] = {
     "receivedAt": OrderBy.RECEIVED_AT,
     "sentAt": OrderBy.SENT_AT,
@@ -31,7 +33,14 @@ SORT_OPTIONS: Final[Mapping[str, OrderBy]] = {
     "from": OrderBy.FROM,
     "to": OrderBy.TO,
     "subject": OrderBy.SUBJECT,
+    "hasKeyword": OrderBy.HAS_KEYWORD,
+    "allInThreadHaveKeyword": OrderBy.ALL_IN_THREAD_HAVE_KEYWORD,
+    "someInThreadHaveKeyword": OrderBy.SOME_IN_THREAD_HAVE_KEYWORD,
 }
+
+_BY_KEYWORD: Final = frozenset(
+    {OrderBy.HAS_KEYWORD, OrderBy.ALL_IN_THREAD_HAVE_KEYWORD, OrderBy.SOME_IN_THREAD_HAVE_KEYWORD}
+)
 
 # RFC 8620 §5.5: strings are compared by Unicode, letter case aside, unless asked otherwise; this name asks for that.
 COLLATIONS: Final = ("i;unicode-casemap",)
@@ -81,22 +90,54 @@ def parse_email_query(untrusted: Mapping[str, JSON]) -> EmailQueryArguments:
     )
 
 
-def email_query(snapshot: Snapshot, arguments: EmailQueryArguments, *, max_limit: int = MAX_LIMIT) -> QueryResult:
-    """Answer Email/query from a snapshot. Raises `QueryRefused`; an answer is whole, never a part."""
+def email_query(
+    snapshot: Snapshot,
+    arguments: EmailQueryArguments,
+    *,
+    max_limit: int = MAX_LIMIT,
+    is_over: Callable[[], bool] = lambda: False,
+) -> QueryResult:
+    """Answer Email/query from a snapshot. Raises `QueryRefused`; an answer is whole, never a part.
+
+    Once `is_over`, a question without its ids is refused; one that lacks the total alone is answered without it, and
+    says so (`total_not_computed`).
+    """
     selection = resolve(arguments.filter, snapshot.mailboxes())
     limit = max_limit if arguments.limit is None else min(arguments.limit, max_limit)
-    total = None
-    if arguments.calculate_total or (arguments.position < 0 and arguments.anchor is None):
-        total = snapshot.count(selection, by_thread=arguments.collapse_threads)
-    position = _position(snapshot, selection, arguments, total)
-    keys = _window(snapshot, selection, arguments, position, limit)
+    from_the_end = arguments.position < 0 and arguments.anchor is None
+    try:
+        with snapshot.time_limited(is_over):
+            total = _total(snapshot, selection, arguments) if from_the_end else None
+            position = _position(snapshot, selection, arguments, total)
+            ids = tuple(snapshot.ids_of(_window(snapshot, selection, arguments, position, limit)))
+    except TimeIsUp:
+        raise too_slow() from None
+    if arguments.calculate_total and total is None:
+        try:
+            with snapshot.time_limited(is_over):
+                total = _total(snapshot, selection, arguments)
+        except TimeIsUp:
+            pass
     return QueryResult(
-        ids=tuple(snapshot.ids_of(keys)),
+        ids=ids,
         position=position,
         total=total if arguments.calculate_total else None,
         query_state=snapshot.state,
         limit=None if limit == arguments.limit else limit,
+        can_calculate_changes=True,
+        total_not_computed=arguments.calculate_total and total is None,
     )
+
+
+def all_results(snapshot: Snapshot, arguments: EmailQueryArguments) -> Iterator[str]:
+    """Yield the ids of all results, in order; positions and limits aside. Raises `QueryRefused`."""
+    keys = _results(snapshot, resolve(arguments.filter, snapshot.mailboxes()), arguments)
+    while page := list(islice(keys, _IDS_AT_ONCE)):
+        yield from snapshot.ids_of(page)
+
+
+def _total(snapshot: Snapshot, selection: Selection, asked: EmailQueryArguments) -> int:
+    return snapshot.count(selection, by_thread=asked.collapse_threads)
 
 
 def _parse_sort(untrusted: JSON) -> tuple[Order, ...]:
@@ -114,13 +155,18 @@ def _parse_comparator(untrusted: Mapping[str, JSON]) -> Order:
     name = arguments.string_value("sort", untrusted["property"])
     if name not in SORT_OPTIONS:
         raise QueryRefused("unsupportedSort", f"sort: property must be one of {', '.join(SORT_OPTIONS)}.", ("sort",))
-    if not untrusted.keys() <= {"property", "isAscending", "collation"}:
-        raise invalid("sort", "a comparator here has property, isAscending and collation, and nothing else.")
+    by = SORT_OPTIONS[name]
+    needed = {"keyword"} if by in _BY_KEYWORD else set[str]()
+    if not needed <= untrusted.keys() <= {"property", "isAscending", "collation"} | needed:
+        raise invalid(
+            "sort",
+            "a comparator has property, isAscending and collation, and keyword where that is sorted by; nothing else.",
+        )
     collation = untrusted.get("collation")
     if collation is not None and arguments.string_value("sort", collation) not in COLLATIONS:
         raise QueryRefused("unsupportedSort", f"sort: collation must be one of {', '.join(COLLATIONS)}.", ("sort",))
     is_ascending = arguments.boolean_value("sort", untrusted.get("isAscending", True))
-    return Order(SORT_OPTIONS[name], is_ascending)
+    return Order(by, is_ascending, keyword_value("sort", untrusted["keyword"]) if needed else None)
 
 
 def _position(snapshot: Snapshot, selection: Selection, asked: EmailQueryArguments, total: int | None) -> int:

@@ -7,18 +7,22 @@ from typing import Final, TypeAlias
 
 from agent_reader.query import arguments
 from agent_reader.query.errors import QueryRefused, invalid
-from agent_reader.query.words import phrases
+from agent_reader.query.words import MAX_TEXT_CHARACTERS, phrases
+from agent_reader.store import header_search
 from agent_reader.store.search import Column
 from agent_reader.store.selection import (
     All,
     AnyOf,
     HasAttachment,
+    HasHeader,
     HasKeyword,
     InMailbox,
     Not,
     Received,
     Selection,
     Size,
+    ThreadHasKeyword,
+    ThreadShare,
     Words,
 )
 from agent_reader.store.snapshot import StoredMailbox
@@ -33,6 +37,9 @@ MAX_PHRASES: Final = 200
 
 # RFC 8621 §4.1.1: what a keyword may be.
 _KEYWORD: Final = re.compile(r"[!#$&'+,\-./0-9:;<=>?@A-Z\[^_`a-z|}~]{1,255}", re.ASCII)
+
+# RFC 5322 §2.2: what the name of a header field may be.
+_FIELD_NAME: Final = re.compile(r"[!-9;-~]{1,255}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +186,32 @@ def _max_size(name: str, value: JSON) -> Filter:
     return Size(below=arguments.unsigned_value(name, value))
 
 
-def _has_keyword(name: str, value: JSON) -> Filter:
+def keyword_value(name: str, value: JSON) -> str:
+    """Return a keyword in lower case, as it is kept."""
     keyword = arguments.string_value(name, value)
     if _KEYWORD.fullmatch(keyword) is None:
         raise invalid(name, "is no keyword (RFC 8621 section 4.1.1).")
-    return HasKeyword(keyword.lower())
+    return keyword.lower()
+
+
+def _has_keyword(name: str, value: JSON) -> Filter:
+    return HasKeyword(keyword_value(name, value))
+
+
+def _in_thread(share: ThreadShare) -> "Callable[[str, JSON], Filter]":
+    return lambda name, value: ThreadHasKeyword(share, keyword_value(name, value))
+
+
+def _header(name: str, value: JSON) -> Filter:
+    given = [arguments.string_value(name, each) for each in arguments.list_value(name, value)]
+    if not 1 <= len(given) <= 2:  # noqa: PLR2004 - RFC 8621 §4.4.1: a name, and a text if it is to contain one
+        raise invalid(name, "must hold the name of a header field, and a text if it is to contain one.")
+    field, text = given[0], given[1] if len(given) > 1 else None
+    if text is not None and len(text) > MAX_TEXT_CHARACTERS:
+        raise invalid(name, f"has a text of more than {MAX_TEXT_CHARACTERS} characters.")
+    if _FIELD_NAME.fullmatch(field) is None:
+        raise invalid(name, "begins with what is no name of a header field.")
+    return HasHeader(field.lower(), None if text is None else header_search.folded(text))
 
 
 def _not_keyword(name: str, value: JSON) -> Filter:
@@ -212,7 +240,11 @@ _FIELDS: Final[Mapping[str, Callable[[str, JSON], Filter]]] = {
     "maxSize": _max_size,
     "hasKeyword": _has_keyword,
     "notKeyword": _not_keyword,
+    "allInThreadHaveKeyword": _in_thread(ThreadShare.ALL),
+    "someInThreadHaveKeyword": _in_thread(ThreadShare.SOME),
+    "noneInThreadHaveKeyword": _in_thread(ThreadShare.NONE),
     "hasAttachment": _has_attachment,
+    "header": _header,
     "text": _text_in(*Column),
     "from": _text_in(Column.FROM),
     "to": _text_in(Column.TO),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias, assert_never
 
-from agent_reader.store import search
+from agent_reader.store import header_search, search
 from agent_reader.store.emails import KEY_SHIFT
 from agent_reader.store.search import Column
 
@@ -79,12 +79,45 @@ class Not:
     of: "Selection"
 
 
-Selection: TypeAlias = Words | InMailbox | HasKeyword | HasAttachment | Received | Size | All | AnyOf | Not
-Parameter: TypeAlias = str | int
+class ThreadShare(StrEnum):
+    """How many Emails of a Thread."""
+
+    ALL = "all"
+    SOME = "some"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadHasKeyword:
+    """Of a Thread of which so many Emails, wherever they lie, have this keyword, in lower case."""
+
+    share: ThreadShare
+    keyword: str
+
+
+@dataclass(frozen=True, slots=True)
+class HasHeader:
+    """With a header field of this name, in lower case, that contains this text (`header_search.folded`) if any."""
+
+    name: str
+    text: str | None
+
+
+Selection: TypeAlias = (
+    Words | InMailbox | HasKeyword | HasAttachment | Received | Size | ThreadHasKeyword | HasHeader | All | AnyOf | Not
+)
+Parameter: TypeAlias = str | int | None
+
+
+# An Email's keywords are a JSON array of ASCII without quotes inside, so a quoted one is found as it stands.
+_HAS_KEYWORD: Final = "instr({table}.keywords, ?) > 0"
+_ANOTHER_OF_THE_THREAD: Final = "SELECT 1 FROM emails x WHERE x.thread_key = e.thread_key AND x.visible AND "
+_SOME_HAVE: Final = f"EXISTS ({_ANOTHER_OF_THE_THREAD}{_HAS_KEYWORD.format(table='x')})"
+_ALL_HAVE: Final = f"NOT EXISTS ({_ANOTHER_OF_THE_THREAD}NOT {_HAS_KEYWORD.format(table='x')})"
 
 
 class OrderBy(StrEnum):
-    """What Emails can be sorted by; the value is the column. RFC 8621 §4.4.2."""
+    """What Emails can be sorted by; the value is the expression, with a parameter for a keyword. RFC 8621 §4.4.2."""
 
     RECEIVED_AT = "e.received_at"
     SENT_AT = "coalesce(e.sent_at, e.received_at)"
@@ -92,14 +125,18 @@ class OrderBy(StrEnum):
     FROM = "e.from_order"
     TO = "e.to_order"
     SUBJECT = "e.subject_order"
+    HAS_KEYWORD = _HAS_KEYWORD.format(table="e")
+    ALL_IN_THREAD_HAVE_KEYWORD = _ALL_HAVE
+    SOME_IN_THREAD_HAVE_KEYWORD = _SOME_HAVE
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One comparator."""
+    """One comparator; `keyword`, in lower case, where it is sorted by one."""
 
     by: OrderBy
     ascending: bool
+    keyword: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +163,8 @@ def rows_statement(
     else:
         comparators = [f"{each.by.value} {'ASC' if each.ascending else 'DESC'}" for each in order]
         order_sql = ", ".join((*comparators, f"{source.key} DESC"))
-    sql, parameters = f"SELECT {columns} FROM {source.sql} ORDER BY {order_sql}", source.parameters  # noqa: S608 - closed words only
+    keywords = tuple(_quoted(each.keyword) for each in order if each.keyword is not None)
+    sql, parameters = f"SELECT {columns} FROM {source.sql} ORDER BY {order_sql}", source.parameters + keywords  # noqa: S608 - closed words only
     if limit is not None or offset:
         sql += " LIMIT ? OFFSET ?"
         parameters += (-1 if limit is None else limit, offset)
@@ -187,7 +225,7 @@ def _is_match(selection: Selection) -> bool:
     match selection:
         case Words() | InMailbox() | HasKeyword() | HasAttachment():
             return True
-        case Received() | Size():
+        case Received() | Size() | ThreadHasKeyword() | HasHeader():
             return False
         case All(of) | AnyOf(of):
             return all(_is_match(each) for each in of)
@@ -214,7 +252,7 @@ def _match(selection: Selection) -> str:
             return " OR ".join(f"({_match(each)})" for each in of) if of else f"{_EVERYTHING} NOT {_EVERYTHING}"
         case Not(of):
             return f"{_EVERYTHING} NOT ({_match(of)})"
-        case Received() | Size():
+        case Received() | Size() | ThreadHasKeyword() | HasHeader():
             raise AssertionError("columns say this, not words")
         case _:
             assert_never(selection)
@@ -253,6 +291,11 @@ def _condition(selection: Selection) -> Statement:
             return _key_range(selection, "e.key")
         case Size(at_least, below):
             return _size(at_least, below)
+        case ThreadHasKeyword(share, keyword):
+            return _of_the_thread(share, keyword)
+        case HasHeader(name, text):
+            kept = "(SELECT t.document FROM email_texts t WHERE t.key = e.key)"
+            return Statement(f"{header_search.FUNCTION}({kept}, ?, ?)", (name, text))
         case All(of):
             return _joined(" AND ", of)
         case AnyOf(of):
@@ -262,6 +305,22 @@ def _condition(selection: Selection) -> Statement:
             return Statement(f"NOT ({inner.sql})", inner.parameters)
         case _:
             raise AssertionError("words say this, not columns")
+
+
+def _of_the_thread(share: ThreadShare, keyword: str) -> Statement:
+    match share:
+        case ThreadShare.ALL:
+            return Statement(_ALL_HAVE, (_quoted(keyword),))
+        case ThreadShare.SOME:
+            return Statement(_SOME_HAVE, (_quoted(keyword),))
+        case ThreadShare.NONE:
+            return Statement(f"NOT {_SOME_HAVE}", (_quoted(keyword),))
+        case _:
+            assert_never(share)
+
+
+def _quoted(keyword: str) -> str:
+    return f'"{keyword}"'
 
 
 def _size(at_least: int | None, below: int | None) -> Statement:
