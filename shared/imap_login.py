@@ -6,6 +6,7 @@ Each house gives its own closed table of verbs; a client that is not guarded can
 import ipaddress
 import socket
 import ssl
+import time
 from typing import Annotated, Any, Final, Literal, Self
 
 import imapclient
@@ -14,6 +15,7 @@ from imapclient.exceptions import IMAPClientError, LoginError
 from pydantic import Field, model_validator
 
 from shared.imap_guard import Guard, GuardRefusal, VerbTable
+from shared.imap_stream import AnswerLimits, AnswerReader, TooLarge, TooSlow
 from shared.settings import AbsolutePath, ConfigurationError, Section, read_secret
 
 CONNECT_SECONDS: Final = 15.0
@@ -49,8 +51,8 @@ class ImapLogin(Section):
 class ImapFailure(Exception):  # noqa: N818 - a failure of the other side is no error of ours
     """Signing in, or a command, did not work out: the server's fault, the network's, or the configuration's.
 
-    `code` is one of `unreachable`, `certificate`, `no_starttls`, `login_refused`, `protocol`; `retryable` says whether
-    waiting may help. The connection it came from is finished.
+    `code` is one of `unreachable`, `certificate`, `no_starttls`, `login_refused`, `too_slow`, `too_large`, `throttled`,
+    `protocol`; `retryable` says whether waiting may help. The connection it came from is finished.
     """
 
     def __init__(self, code: str, detail: str, fix: str, *, retryable: bool) -> None:
@@ -59,17 +61,37 @@ class ImapFailure(Exception):  # noqa: N818 - a failure of the other side is no 
 
 
 class _Guarded:
-    # Mixed in before one of the library's connections: the guard sits where bytes leave, with TLS and without.
-    def __init__(self, guard: Guard, *args: Any) -> None:  # noqa: ANN401 - the library's own arguments
+    # Mixed in before one of the library's connections: the guard sits where bytes leave, with TLS and without, and what
+    # comes is read within limits.
+    sock: socket.socket  # the library's
+
+    def __init__(self, guard: Guard, limits: AnswerLimits, *args: Any) -> None:  # noqa: ANN401 - the library's own
         self.guard = guard
         self.octets_passed = 0
+        self._limits = limits
+        self._reader: AnswerReader | None = None
         super().__init__(*args)
+
+    @property
+    def answers(self) -> AnswerReader:
+        # STARTTLS puts another socket in the place of the first; what came before it, unencrypted, is dropped.
+        if self._reader is None or self._reader.sock is not self.sock:
+            self._reader = AnswerReader(self.sock, self._limits, time.monotonic)
+        return self._reader
 
     def send(self, data: bytes) -> None:
         permitted = self.guard.pass_on(data)
         if permitted:
             self.octets_passed += len(permitted)
+            self.answers.begin()
+            self.sock.settimeout(self._limits.seconds)
             super().send(permitted)  # type: ignore[misc]  # the library's, which the two below mix in
+
+    def read(self, size: int) -> bytes:
+        return self.answers.read(size)
+
+    def readline(self) -> bytes:
+        return self.answers.readline()
 
 
 class _GuardedPlain(_Guarded, imap4.IMAP4WithTimeout):  # type: ignore[misc]  # imapclient publishes no types
@@ -85,6 +107,7 @@ class GuardedClient(imapclient.IMAPClient):  # type: ignore[misc]  # imapclient 
 
     def __init__(self, table: VerbTable, login: ImapLogin, context: ssl.SSLContext, read_seconds: float) -> None:
         self._table = table
+        self._limits = AnswerLimits(read_seconds)
         super().__init__(
             login.host,
             port=login.port,
@@ -99,8 +122,8 @@ class GuardedClient(imapclient.IMAPClient):  # type: ignore[misc]  # imapclient 
     def _create_IMAP4(self) -> imap4.IMAP4WithTimeout:  # noqa: N802 - the library's name
         guard = Guard(self._table)
         if self.ssl:
-            return _GuardedTls(guard, self.host, self.port, self.ssl_context, CONNECT_SECONDS)
-        return _GuardedPlain(guard, self.host, self.port, CONNECT_SECONDS)
+            return _GuardedTls(guard, self._limits, self.host, self.port, self.ssl_context, CONNECT_SECONDS)
+        return _GuardedPlain(guard, self._limits, self.host, self.port, CONNECT_SECONDS)
 
     @property
     def octets_passed(self) -> int:
@@ -108,6 +131,19 @@ class GuardedClient(imapclient.IMAPClient):  # type: ignore[misc]  # imapclient 
         passed = self._imap.octets_passed
         assert isinstance(passed, int), "only guarded connections are made here"
         return passed
+
+    @property
+    def octets_received(self) -> int:
+        """How many octets came so far."""
+        answers = self._imap.answers
+        assert isinstance(answers, AnswerReader), "only guarded connections are made here"
+        return answers.octets_received
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the server says something unasked; whether it did. Raises OSError at the connection's end."""
+        answers = self._imap.answers
+        assert isinstance(answers, AnswerReader), "only guarded connections are made here"
+        return answers.wait(seconds)
 
     def break_off(self) -> None:
         """Make whoever waits on this connection fail now; any thread may call it, and it never raises."""
@@ -229,8 +265,17 @@ def _sign_in(client: GuardedClient, user: str, secret: str, where: str) -> None:
 
 def protocol_failure(where: str, error: Exception) -> ImapFailure:
     """Return the failure for a connection that broke, or a server that answered what it may not."""
+    match error:
+        case TooLarge():
+            code = "too_large"
+        case TooSlow():
+            code = "too_slow"
+        case OSError():
+            code = "unreachable"
+        case _:
+            code = "protocol"
     return ImapFailure(
-        "unreachable" if isinstance(error, OSError) else "protocol",
+        code,
         f"{where}: the connection broke ({type(error).__name__}: {_printable(str(error))}).",
         "It is tried again by itself; if it stays, look at the mail server's log.",
         retryable=True,

@@ -373,7 +373,7 @@ def test_every_method_of_the_library_that_can_write_is_tried() -> None:
         "idle_check", "idle_done", "list_folders", "list_sub_folders", "login", "logout", "namespace", "noop",
         "oauth2_login", "oauthbearer_login", "plain_login", "sasl_login", "search", "shutdown", "socket", "sort",
         "starttls", "thread", "unselect_folder", "welcome", "xlist_folders",
-        "break_off", "close_connection", "octets_passed",
+        "break_off", "close_connection", "octets_passed", "octets_received", "wait",
         "AbortError", "Error", "ReadOnlyError",
     }  # fmt: skip
     public = {name for name in dir(GuardedClient) if not name.startswith("_")}
