@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from shared.oauth_command import oauth_app
 from shared.tokens import DEFAULT_LIFETIME_DAYS
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ app.add_typer(audit, name="audit")
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 DEFAULT_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
+app.add_typer(oauth_app(lambda path: _settings(path).credentials, DEFAULT_CONFIG), name="oauth")
 
 
 @app.command()

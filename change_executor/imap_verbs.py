@@ -25,7 +25,7 @@ def _listed(item: bytes) -> bytes:
 _LOOK: Final = {
     b"CAPABILITY": b"",
     b"STARTTLS": b"",
-    b"AUTHENTICATE": b"PLAIN",
+    b"AUTHENTICATE": rb"(?:PLAIN|XOAUTH2|OAUTHBEARER)",
     b"LOGIN": rb"(?:" + QUOTED + rb"|" + ATOM + rb") " + QUOTED,
     b"LIST": rb'"" ' + MAILBOX,
     b"STATUS": MAILBOX + rb" " + _listed(_STATUS_ITEM),

@@ -101,17 +101,24 @@ def _own_mistakes(error: ValidationError) -> list[ErrorDetails]:
     ]
 
 
-def read_secret(secret_file: Path | None, secret_command: tuple[str, ...] | None, where: str) -> SecretStr:
-    """Return a secret from a file or from a command's standard output, without its last line end.
+def read_secret(
+    secret_file: Path | None, secret_command: tuple[str, ...] | None, where: str, *, credential: str | None = None
+) -> SecretStr:
+    """Return a secret from a file, a command's standard output or a service manager, without its last line end.
 
-    The command is an argument list, run without a shell. Raises `ConfigurationError`.
+    The command is an argument list, run without a shell; `credential` is the name of a systemd credential.
+    Raises `ConfigurationError`.
     """
+    if credential is not None:
+        secret_file = _credential_file(credential, where)
     if secret_file is not None:
         octets = _file_octets(secret_file, where)
     elif secret_command:
         octets = _command_octets(secret_command, where)
     else:
-        raise ConfigurationError(where, "has no secret.", "Give `secret_file` or `secret_command`.")
+        raise ConfigurationError(
+            where, "has no secret.", "Give `secret_file`, `secret_command` or `secret_credential`."
+        )
     try:
         text = octets.decode("utf-8").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
@@ -123,6 +130,18 @@ def read_secret(secret_file: Path | None, secret_command: tuple[str, ...] | None
             "It is one line; a last line end is left off.",
         )
     return SecretStr(text)
+
+
+def _credential_file(name: str, where: str) -> Path:
+    # systemd.exec(5), CREDENTIALS_DIRECTORY: a folder that only this service's processes can open.
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if not folder:
+        raise ConfigurationError(
+            where,
+            f"the credential `{name}` was not handed over: no service manager started this.",
+            f"Start the unit, with LoadCredential={name}:PATH in it; by hand, use `secret_file`.",
+        )
+    return Path(folder, name)
 
 
 def _file_octets(path: Path, where: str) -> bytes:

@@ -29,6 +29,8 @@ BOTH = [
     b"A1 STARTTLS",
     b"A1 UNSELECT",
     b"A1 AUTHENTICATE PLAIN",
+    b"A1 AUTHENTICATE XOAUTH2",
+    b"A1 AUTHENTICATE OAUTHBEARER",
     b'A1 LOGIN executor "pass word"',
     b'A1 LIST "" "*"',
     b'A1 STATUS "Processed" (MESSAGES UIDNEXT UIDVALIDITY MAILBOXID)',
