@@ -3,19 +3,25 @@
 Each house gives its own closed table of verbs; a client that is not guarded cannot be made here.
 """
 
+import hashlib
+import hmac
+import imaplib
 import ipaddress
 import socket
 import ssl
 import time
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal, Self
 
 import imapclient
 from imapclient import imap4, tls
 from imapclient.exceptions import IMAPClientError, LoginError
-from pydantic import Field, model_validator
+from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from shared.imap_guard import Guard, GuardRefusal, VerbTable
 from shared.imap_stream import AnswerLimits, AnswerReader, TooLarge, TooSlow
+from shared.login_refusals import login_refusal
+from shared.oauth import OAuth, OAuthFailure, access_token
 from shared.settings import AbsolutePath, ConfigurationError, Section, read_secret
 
 CONNECT_SECONDS: Final = 15.0
@@ -26,7 +32,11 @@ _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 
 
 class ImapLogin(Section):
-    """Where and as whom to sign in; the secret is read when it is needed, and never shown."""
+    """Where and as whom to sign in; the secret is read when it is needed, and never shown.
+
+    One of `secret_file`, `secret_command`, `secret_credential` (a systemd credential's name) and `oauth` is given.
+    `certificate_sha256` pins the server's certificate by the digest of its DER form, where no authority vouches for it.
+    """
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
     host: Annotated[str, Field(min_length=1, max_length=255)]
@@ -34,13 +44,19 @@ class ImapLogin(Section):
     tls: Literal["tls", "starttls", "none"] = "tls"
     user: Annotated[str, Field(min_length=1, max_length=255)]
     secret_file: AbsolutePath | None = None
-    secret_command: tuple[str, ...] | None = None
+    secret_command: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    secret_credential: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}$")] | None = None
+    oauth: OAuth | None = None
     ca_file: AbsolutePath | None = None
+    certificate_sha256: Annotated[str, StringConstraints(pattern=r"^([0-9a-fA-F]{2}:?){32}$")] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        if (self.secret_file is None) == (self.secret_command is None):
-            raise ValueError("give either `secret_file` or `secret_command`")
+        ways = (self.secret_file, self.secret_command, self.secret_credential, self.oauth)
+        if sum(way is not None for way in ways) != 1:
+            raise ValueError("give one of `secret_file`, `secret_command`, `secret_credential` and `oauth`")
+        if self.certificate_sha256 is not None and (self.tls == "none" or self.ca_file is not None):
+            raise ValueError("`certificate_sha256` goes with TLS, and instead of `ca_file`")
         if self.tls == "none" and not _is_loopback(self.host):
             raise ValueError('`tls = "none"` is allowed for a server on this machine (loopback) only')
         if any(ord(character) < 0x20 for character in self.user):  # noqa: PLR2004 - C0 controls
@@ -161,20 +177,28 @@ class GuardedClient(imapclient.IMAPClient):  # type: ignore[misc]  # imapclient 
             return
 
 
-def connect(login: ImapLogin, table: VerbTable, read_seconds: float = READ_SECONDS) -> GuardedClient:
+def connect(
+    login: ImapLogin,
+    table: VerbTable,
+    read_seconds: float = READ_SECONDS,
+    now: Callable[[], float] = time.time,
+) -> GuardedClient:
     """Connect, secure and sign in; the capabilities are asked again after login.
 
-    Raises `ImapFailure`, and `ConfigurationError` for a secret or CA file that cannot be read.
+    `now`: seconds since 1970, for tokens that run out. Raises `ImapFailure`, and `ConfigurationError` for a file that
+    cannot be read.
     """
     where = f"{login.user} at {login.host}:{login.port}"
     context = _tls_context(login)
     # The secret is read first: a missing file is the operator's mistake whatever the server does.
-    secret = read_secret(login.secret_file, login.secret_command, f"the login `{login.id}`")
+    secret = _secret(login, now, where)
     client = _open(login, table, context, where, read_seconds)
     try:
         if login.tls == "starttls":
             _start_tls(client, context, where)
-        _sign_in(client, login.user, secret.get_secret_value(), where)
+        if login.certificate_sha256 is not None:
+            _check_pinned(client, login.certificate_sha256, where)
+        _sign_in(client, login, secret, where)
     except BaseException:
         client.close_connection()
         raise
@@ -236,21 +260,45 @@ def _tls_failure(error: ssl.SSLError, where: str) -> ImapFailure:
     )
 
 
-def _sign_in(client: GuardedClient, user: str, secret: str, where: str) -> None:
+def _secret(login: ImapLogin, now: Callable[[], float], where: str) -> SecretStr:
+    if login.oauth is None:
+        return read_secret(
+            login.secret_file, login.secret_command, f"the login `{login.id}`", credential=login.secret_credential
+        )
     try:
-        # AUTHENTICATE PLAIN carries any UTF-8 password; LOGIN would need a literal, which never leaves.
-        if client.has_capability("AUTH=PLAIN"):
-            client.plain_login(user, secret)
+        return access_token(login.oauth, now)
+    except OAuthFailure as failure:
+        code = "unreachable" if failure.retryable else "login_refused"
+        raise ImapFailure(code, f"{where}: {failure.detail}", failure.fix, retryable=failure.retryable) from None
+
+
+def _check_pinned(client: GuardedClient, pinned: str, where: str) -> None:
+    shown = client.socket().getpeercert(binary_form=True)
+    digest = hashlib.sha256(shown or b"").hexdigest()
+    if not hmac.compare_digest(digest, pinned.replace(":", "").lower()):
+        raise ImapFailure(
+            "certificate",
+            f"{where}: the certificate is not the pinned one (its SHA-256 is {digest}).",
+            "Find out why it changed before you put the new digest into `certificate_sha256`.",
+            retryable=False,
+        )
+
+
+def _sign_in(client: GuardedClient, login: ImapLogin, secret: SecretStr, where: str) -> None:
+    try:
+        if login.oauth is not None:
+            _show_token(client, login.user, secret, login.oauth.mechanism)
         else:
-            client.login(user, secret)
+            _say_password(client, login.user, secret)
         client._cached_capabilities = None  # noqa: SLF001 - a server shows its full list only now
         client.capabilities()
     except LoginError as error:
+        refusal = login_refusal(str(error))
         raise ImapFailure(
-            "login_refused",
-            f"{where}: the server refused the login ({_printable(str(error))}).",
-            "Mend `user` or the secret; some providers want an application password.",
-            retryable=False,
+            "unreachable" if refusal.retryable else "login_refused",
+            f"{where}: the server refused the login: {refusal.meaning} ({_printable(str(error))}).",
+            refusal.fix,
+            retryable=refusal.retryable,
         ) from None
     except (GuardRefusal, UnicodeEncodeError):
         raise ImapFailure(
@@ -261,6 +309,42 @@ def _sign_in(client: GuardedClient, user: str, secret: str, where: str) -> None:
         ) from None
     except (IMAPClientError, OSError) as error:
         raise protocol_failure(where, error) from None
+
+
+def _say_password(client: GuardedClient, user: str, password: SecretStr) -> None:
+    # AUTHENTICATE PLAIN carries any UTF-8 password; LOGIN would need a literal, which never leaves.
+    if client.has_capability("AUTH=PLAIN"):
+        client.plain_login(user, password.get_secret_value())
+    elif client.has_capability("LOGINDISABLED"):
+        raise LoginError("LOGINDISABLED")
+    else:
+        client.login(user, password.get_secret_value())
+
+
+def _show_token(client: GuardedClient, user: str, token: SecretStr, mechanism: str) -> None:
+    """Say SASL XOAUTH2, or OAUTHBEARER (RFC 7628); the server's reason is kept, which the library loses."""
+    reasons: list[bytes] = []
+    by = token.get_secret_value()
+    if mechanism == "oauthbearer":
+        # RFC 5801 §4: `,` and `=` are escaped in the authorization identity. RFC 7628 §3.2.3: a kvsep ends a failure.
+        identity = user.replace("=", "=3D").replace(",", "=2C")
+        first, last = f"n,a={identity},\x01auth=Bearer {by}\x01\x01".encode(), b"\x01"
+    else:
+        first, last = f"user={user}\x01auth=Bearer {by}\x01\x01".encode(), b""
+
+    def answer(challenge: bytes) -> bytes:
+        if not challenge and not reasons:
+            return first
+        reasons.append(challenge)
+        return last
+
+    try:
+        client._imap.authenticate(mechanism.upper(), answer)  # noqa: SLF001 - the library's own loses the reason
+    except imaplib.IMAP4.abort:
+        raise
+    except imaplib.IMAP4.error as error:
+        said = b" ".join(reasons).decode("utf-8", "replace")
+        raise LoginError(f"{error} {said}".strip()) from None
 
 
 def protocol_failure(where: str, error: Exception) -> ImapFailure:
@@ -289,13 +373,17 @@ def _printable(untrusted_text: str) -> str:
 
 def _tls_context(login: ImapLogin) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cafile=str(login.ca_file) if login.ca_file else None)
+        context = ssl.create_default_context(cafile=str(login.ca_file) if login.ca_file else None)
     except (OSError, ssl.SSLError) as error:
         raise ConfigurationError(
             f"the login `{login.id}`",
             f"`ca_file` {login.ca_file} cannot be used: {error}.",
             "Name a PEM file of the CA.",
         ) from None
+    if login.certificate_sha256 is not None:
+        # The pinned certificate is the trust: `_check_pinned` compares it before anything secret is said.
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 def _is_loopback(host: str) -> bool:
