@@ -19,6 +19,14 @@ class LoginRefusal:
 
 _KNOWN: Final = (
     (
+        # RFC 7628 §3.2.2, and what is said to XOAUTH2: a JSON object.
+        r'"status" *: *"(4[0-9][0-9]|invalid_token|insufficient_scope|invalid_request)"',
+        LoginRefusal(
+            "the access token is not accepted",
+            "Sign in anew as that user: `oauth login`; mend `scope` and the registration if it stays.",
+        ),
+    ),
+    (
         r"basic ?auth(entication)?( is)? (disabled|blocked)|LOGINDISABLED|logondenied-basicauth",
         LoginRefusal("basic authentication is disabled here", "Use `oauth` instead of a password: docs/providers.md."),
     ),

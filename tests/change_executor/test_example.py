@@ -34,7 +34,7 @@ def keys_by_section(text: str) -> dict[str, set[str]]:
         if line.startswith("["):
             section = line.split("#")[0].strip()
             found[section] = set()
-        elif match := re.match(r"#?([a-z_]+) = ", line):
+        elif match := re.match(r"#?([a-z0-9_]+) = ", line):
             found[section].add(match[1])
     return found
 
@@ -56,9 +56,12 @@ def test_what_is_commented_out_shows_the_default_where_there_is_one() -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
     plain = load_settings(EXAMPLE, ExecutorSettings)
     # These have no default; the example shows how they look.
-    without_default = ("uid", "secret_command", "ca_file", "authserv_id", "public_url")
+    without_default = (
+        *("uid", "secret_command", "secret_credential", "oauth", "ca_file", "certificate_sha256"),
+        *("authserv_id", "public_url"),
+    )
     spelled_out = "\n".join(
-        line[1:] if re.match(r"#[a-z_]+ = ", line) and not line[1:].startswith(without_default) else line
+        line[1:] if re.match(r"#[a-z0-9_]+ = ", line) and not line[1:].startswith(without_default) else line
         for line in text.splitlines()
     )
     assert text != spelled_out

@@ -16,6 +16,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -30,6 +31,7 @@ from tests.servers.dovecot_config import (
     acl_file,
     config_2_3,
     config_2_4,
+    oauth_file,
     users_file,
 )
 from tests.servers.ports import free_port
@@ -58,11 +60,16 @@ class DovecotUnusableError(RuntimeError):
 class Dovecot:
     """A running server. `executor_rights` says whether the executor may also move back (`wide`) or not.
 
+    With `introspection_url` the login `reader` may also show a token that the provider there calls active.
+
     Attributes: `host`, `port` (plain, with STARTTLS), `tls_port`, `ca_file`, `passwords` by login
     (`owner`, `reader`, `executor`), `process` (the master). Raises DovecotUnusableError.
     """
 
-    def __init__(self, executor_rights: ExecutorRights | str = ExecutorRights.WIDE) -> None:
+    def __init__(
+        self, executor_rights: ExecutorRights | str = ExecutorRights.WIDE, introspection_url: str = ""
+    ) -> None:
+        self._introspection_url = introspection_url
         self.executor_rights = ExecutorRights(executor_rights)
         self.host = HOST
         self.passwords = {login: secrets.token_hex(16) for login in LOGINS}
@@ -220,11 +227,13 @@ class Dovecot:
         at = self.layout
         user, group = pwd.getpwuid(self._account[0]).pw_name, grp.getgrgid(self._account[1]).gr_name
         server = Server(at, user, group, self.port, self.tls_port, self.executor_rights, self.passwords)
+        server = replace(server, introspection_url=self._introspection_url)
         for folder in at.folders():
             folder.mkdir(parents=True)
         make_certificates(at.tls)
         at.users.write_text(users_file(server))
         at.acl.write_text(acl_file(server))
+        at.oauth.write_text(oauth_file(server))
         generate = config_2_4 if self.version() >= (2, 4) else config_2_3
         at.config.write_text(generate(server), encoding="utf-8")
         if os.geteuid() == 0:

@@ -78,6 +78,10 @@ class Layout:
         return self.base / "acl"
 
     @property
+    def oauth(self) -> Path:
+        return self.base / "oauth2.conf.ext"
+
+    @property
     def pre_login(self) -> Path:
         return self.base / "rawlog" / "pre-login"
 
@@ -100,6 +104,7 @@ class Server:
     tls_port: int
     executor_rights: ExecutorRights
     passwords: Mapping[str, str]
+    introspection_url: str = ""
 
 
 def users_file(server: Server) -> str:
@@ -157,7 +162,7 @@ service anvil {{
 service stats {{
   chroot =
 }}
-passdb {{
+{_oauth_2_3(server)}passdb {{
   driver = passwd-file
   args = scheme=PLAIN {at.users}
 }}
@@ -200,7 +205,55 @@ mail_uid = {server.os_user}
 mail_gid = {server.os_group}
 mail_home = {at.mail}/{MAIL_USER}
 mail_max_userip_connections = 100
-auth_mechanisms = plain login
+auth_mechanisms = plain login{" xoauth2 oauthbearer" if server.introspection_url else ""}
+"""
+
+
+def oauth_file(server: Server) -> str:
+    """What 2.3 keeps apart of its configuration: where a token is asked about (RFC 7662)."""
+    return f"""\
+introspection_url = {server.introspection_url}
+introspection_mode = post
+username_attribute = email
+username_format = %u
+active_attribute = active
+active_value = true
+pass_attrs = user={MAIL_USER} userdb_acl_user=reader userdb_rawlog_dir={server.layout.rawlog("reader")}
+"""
+
+
+def _oauth_2_3(server: Server) -> str:
+    if not server.introspection_url:
+        return ""
+    return f"""\
+passdb {{
+  driver = oauth2
+  mechanisms = xoauth2 oauthbearer
+  args = {server.layout.oauth}
+}}
+"""
+
+
+def _oauth_2_4(server: Server) -> str:
+    if not server.introspection_url:
+        return ""
+    return f"""\
+passdb oauth2 {{
+  mechanisms_filter = xoauth2 oauthbearer
+  fields {{
+    user = {MAIL_USER}
+    userdb_acl_user = reader
+    userdb_rawlog_dir = {server.layout.rawlog("reader")}
+  }}
+}}
+oauth2 {{
+  introspection_url = {server.introspection_url}
+  introspection_mode = post
+  username_attribute = email
+  username_validation_format = %{{user}}
+  active_attribute = active
+  active_value = true
+}}
 """
 
 
@@ -230,7 +283,7 @@ service anvil {{
 service stats {{
   chroot =
 }}
-passdb passwd-file {{
+{_oauth_2_4(server)}passdb passwd-file {{
   passwd_file_path = {at.users}
 }}
 userdb prefetch {{
