@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
+from agent_reader.doctor.command import doctor
 from shared.oauth_command import oauth_app
 from shared.settings import ConfigurationError, load_settings
 from shared.tokens import DEFAULT_LIFETIME_DAYS
@@ -22,6 +23,7 @@ app = typer.Typer(help="The reader: an agent may look at a mailbox, and cannot c
 token_app = typer.Typer(help="Reader tokens: what an agent shows to read.", no_args_is_help=True)
 app.add_typer(token_app, name="token")
 app.add_typer(oauth_app(lambda path: load_settings(path, ReaderSettings).accounts, DEFAULT_PATH), name="oauth")
+app.command()(doctor)
 
 _WRONG: Final = 2
 
