@@ -5,11 +5,12 @@ Attachments' octets are not kept; a text attachment is, up to a limit, since fet
 """
 
 import zlib
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final, assert_never
 
 import msgspec
 
+from agent_reader.scope import Depth
 from shared.message import HeaderField, Message, Part, body_lists
 
 # A text attachment up to this is worth its place; a larger one (a log, an export) is fetched as a blob.
@@ -37,6 +38,24 @@ class _KeptPart(msgspec.Struct, array_like=True, frozen=True):
     is_known_encoding: bool
     content: bytes | None
 
+
+# A message seen by its header alone has one part, of which nothing is known.
+_NO_CONTENT: Final[dict[str, Any]] = {
+    "part_id": "1",
+    "type": "text/plain",
+    "parameters": {},
+    "charset": None,
+    "disposition": None,
+    "name": None,
+    "cid": None,
+    "language": None,
+    "location": None,
+    "transfer_encoding": "7bit",
+    "subparts": (),
+    "kept": None,
+    "kept_size": 0,
+    "kept_blob_id": None,
+}
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(_KeptPart)
@@ -90,6 +109,28 @@ def unpack(packed: bytes) -> Message:
     """Return the message that `pack` kept. Its `octets` are empty and its `defects` are not kept."""
     root = _restore(_DECODER.decode(zlib.decompress(packed)))
     return Message(b"", root.fields, root, ())
+
+
+def as_deep_as(message: Message, depth: Depth) -> Message:
+    """Return a kept message without what lies deeper: attachments' content, or all but the header."""
+    match depth:
+        case Depth.FULL:
+            return message
+        case Depth.TEXT:
+            lists = body_lists(message)
+            root = _with_texts_only(message.root, {id(part) for part in (*lists.text_body, *lists.html_body)})
+        case Depth.HEADERS:
+            root = replace(message.root, **_NO_CONTENT)
+        case _:
+            assert_never(depth)
+    return Message(b"", message.fields, root, ())
+
+
+def _with_texts_only(part: Part, texts: set[int]) -> Part:
+    assert isinstance(part, StoredPart)
+    if id(part) in texts:
+        return part
+    return replace(part, kept=None, subparts=tuple(_with_texts_only(child, texts) for child in part.subparts))
 
 
 def _keep(part: Part, body: set[int] | None) -> _KeptPart:

@@ -14,7 +14,7 @@ from typing import Final
 from agent_reader.store import blobs, search, threads
 from agent_reader.store.changes import ChangeKind, DataType
 from agent_reader.store.reading import Reading
-from agent_reader.store.writing import Writing
+from agent_reader.store.writing import KEYWORDS_CHANGED, UNREAD_CHANGED, Writing
 from agent_reader.sync.mirror import MessageState
 
 # The tie-break's share of a key: a server that was filled by a script has many thousands of messages in one second.
@@ -29,6 +29,11 @@ _SYSTEM_KEYWORDS: Final = {
     "\\draft": "$draft",
 }
 _DELETED: Final = "\\deleted"
+
+# A key names one Email for as long as changes may speak of it.
+_TAKEN: Final = (
+    "SELECT 1 FROM emails WHERE key = :key UNION ALL SELECT 1 FROM gone_emails WHERE key = :key AND id <> :id"
+)
 _VIEWS: Final = frozenset({"\\all", "\\flagged"})
 
 
@@ -48,6 +53,7 @@ class _Stored:
     visible: bool
     held: bool
     mailbox_keys: frozenset[int]
+    senders: tuple[str, str]
 
 
 def is_view(attributes: Iterable[str]) -> bool:
@@ -138,7 +144,8 @@ def _make(writing: Writing, reading: Reading) -> int:
     thread_key = threads.thread_of(writing, reading)
     connection.execute(
         "INSERT INTO emails (key, id, thread_key, size, received_at, sent_at, has_attachment, from_order, to_order, "
-        "subject_order, keywords, visible, held_tick) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]', 0, NULL)",
+        "subject_order, sender, sender_domain, keywords, visible, held_tick) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]', 0, NULL)",
         (
             key,
             reading.id,
@@ -150,8 +157,13 @@ def _make(writing: Writing, reading: Reading) -> int:
             reading.from_order,
             reading.to_order,
             reading.subject_order,
+            reading.sender,
+            reading.sender_domain,
         ),
     )
+    connection.execute("DELETE FROM gone_emails WHERE key = ?", (key,))
+    if reading.signs_in:
+        connection.execute("INSERT OR IGNORE INTO sign_in_emails (email_key) VALUES (?)", (key,))
     connection.execute(
         "INSERT INTO email_texts (key, summary, document, words) VALUES (?, ?, ?, ?)",
         (key, reading.summary, reading.document, search.pack_words(reading.words)),
@@ -166,7 +178,7 @@ def _free_key(writing: Writing, reading: Reading) -> int:
     tie = int.from_bytes(sha256(reading.id.encode()).digest()[:4])
     for step in range(_TIES):
         key = (reading.received_at << KEY_SHIFT) + (tie + step) % _TIES
-        if writing.connection.execute("SELECT 1 FROM emails WHERE key = ?", (key,)).get is None:
+        if writing.connection.execute(_TAKEN, {"key": key, "id": reading.id}).get is None:
             return key
     raise TooManyInOneSecond
 
@@ -178,7 +190,8 @@ def _flag_columns(state: MessageState) -> tuple[str, int | None, int]:
 
 def _stored(writing: Writing, key: int) -> _Stored | None:
     row = writing.connection.execute(
-        "SELECT id, thread_key, has_attachment, keywords, visible, held_tick IS NOT NULL FROM emails WHERE key = ?",
+        "SELECT id, thread_key, has_attachment, keywords, visible, held_tick IS NOT NULL, sender, sender_domain "
+        "FROM emails WHERE key = ?",
         (key,),
     ).fetchone()
     if row is None:
@@ -193,6 +206,7 @@ def _stored(writing: Writing, key: int) -> _Stored | None:
         visible=bool(row[4]),
         held=bool(row[5]),
         mailbox_keys=frozenset(int(mailbox_key) for (mailbox_key,) in mailboxes),
+        senders=(str(row[6]), str(row[7])),
     )
 
 
@@ -243,9 +257,12 @@ def _show(writing: Writing, stored: _Stored, mailbox_keys: frozenset[int], keywo
     if stored.visible:
         search.remove(connection, key)
     if visible:
-        token_text = search.tokens(mailbox_keys, keywords, has_attachment=stored.has_attachment)
+        token_text = search.tokens(mailbox_keys, keywords, stored.senders, has_attachment=stored.has_attachment)
         search.put(connection, key, token_text, _words(writing, key))
     _note(writing, stored, visible=visible, others=others)
+    writing.note_email(
+        key, stored.mailbox_keys, mailbox_keys, _what_changed(stored.keywords, keywords) if visible else 0
+    )
 
 
 def _note(writing: Writing, stored: _Stored, *, visible: bool, others: bool) -> None:
@@ -263,11 +280,21 @@ def _destroy(writing: Writing, stored: _Stored) -> None:
     if stored.visible:
         _show(writing, stored, frozenset(), stored.keywords)
     connection = writing.connection
+    connection.execute(
+        "INSERT OR REPLACE INTO gone_emails (key, id, thread_key, thread_id, sender, sender_domain, at) "
+        "SELECT key, id, thread_key, ?, sender, sender_domain, ? FROM emails WHERE key = ?",
+        (threads.thread_id(writing, stored.thread_key), writing.now, stored.key),
+    )
     connection.execute("DELETE FROM email_texts WHERE key = ?", (stored.key,))
     blobs.forget(writing, stored.key)
     connection.execute("DELETE FROM emails WHERE key = ?", (stored.key,))
     connection.execute("DELETE FROM former_copies WHERE email_key = ?", (stored.key,))
     threads.forget_if_empty(writing, stored.thread_key)
+
+
+def _what_changed(before: frozenset[str], after: frozenset[str]) -> int:
+    unread = UNREAD_CHANGED if _is_unread(before) != _is_unread(after) else 0
+    return unread | (KEYWORDS_CHANGED if before != after else 0)
 
 
 def _is_unread(keywords: frozenset[str]) -> bool:

@@ -29,6 +29,7 @@ from shared.message import (
 from shared.message.addresses import parse_addresses
 from shared.message.headers import unfolded
 from shared.message.html import html_to_text
+from shared.message.sign_in import is_sign_in_mail
 
 # The metadata properties that follow from the header (RFC 8621 §4.1), ready as JSON for lists of messages.
 SUMMARY_PROPERTIES: Final = (
@@ -70,6 +71,9 @@ class Reading:
     message_ids: tuple[str, ...]
     base_subject: str
     blob_handles: tuple[int, ...]
+    sender: str
+    sender_domain: str
+    signs_in: bool
 
 
 def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Reading:
@@ -89,6 +93,7 @@ def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Read
     readable = readable_text(message)
     summary |= {"preview": preview_of(readable), "blobId": blob, "size": size, "hasAttachment": attached}
     subject = _text(message, "Subject")
+    sender, sender_domain = sender_of(summary["from"])
     return Reading(
         id=identity,
         size=size,
@@ -105,7 +110,27 @@ def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Read
         base_subject="".join(sort_order(base_subject(subject)).split()),
         # Of a message known by its header alone nothing is known of its parts.
         blob_handles=blobs.handles_of(message) if octets is not None else (),
+        sender=sender,
+        sender_domain=sender_domain,
+        signs_in=is_sign_in_mail(subject, readable.text),
     )
+
+
+def sender_of(addresses: JSON) -> tuple[str, str]:
+    """Return the one address of From and its domain, in lower case; empty where there is none, or more than one.
+
+    A message that names several senders is nobody's: whoever wrote it chose all of them.
+    """
+    match addresses:
+        case [{"email": str(email)}] if "@" in email:
+            return email.lower(), email.lower().rpartition("@")[2]
+        case _:
+            return "", ""
+
+
+def signs_in(message: Message) -> bool:
+    """Whether a message, kept or whole, holds what signs somebody in."""
+    return is_sign_in_mail(_text(message, "Subject"), readable_text(message).text)
 
 
 def pack_summary(summary: dict[str, JSON]) -> bytes:
@@ -171,11 +196,16 @@ def _address_words(message: Message, name: str) -> str:
     return fold(" ".join(f"{address.name or ''} {address.email}" for address in addresses))
 
 
+def searched_texts(message: Message, readable: ReadableText) -> Iterator[str]:
+    """Yield what a search in the body looks through: the readable text, and what the HTML alternative says."""
+    yield readable.text
+    if readable.source is TextSource.PLAIN:
+        html_parts = [part for part in body_lists(message).html_body if part.type == "text/html"]
+        yield "\n".join(html_to_text(body_value(part).value).text for part in html_parts)
+
+
 def _body_words(message: Message, readable: ReadableText) -> str:
     """The readable text; and the HTML alternative's where that says something else: either is found."""
-    words = fold(readable.text)
-    if readable.source is not TextSource.PLAIN:
-        return words
-    html_parts = [part for part in body_lists(message).html_body if part.type == "text/html"]
-    html_words = fold("\n".join(html_to_text(body_value(part).value).text for part in html_parts))
-    return words if set(html_words.split()) <= set(words.split()) else f"{words} {html_words}"
+    words, *others = map(fold, searched_texts(message, readable))
+    known = set(words.split())
+    return " ".join((words, *(each for each in others if not set(each.split()) <= known)))

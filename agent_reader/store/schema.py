@@ -63,6 +63,8 @@ emails = Table(
     Column("visible", Integer, nullable=False, comment="1 while it has a mailbox"),
     Column("held_tick", Integer, comment="when its last copy vanished; null while it has one"),
     Column("held_at", Integer, comment="the same as a time"),
+    Column("sender", Text, nullable=False, server_default="", comment="the one address of From in lower case, or none"),
+    Column("sender_domain", Text, nullable=False, server_default=""),
     Index("emails_by_thread", "thread_key"),
     Index("emails_held", "held_tick"),
     comment="An Email: one content, however many copies.",
@@ -156,4 +158,39 @@ changes = Table(
     Column("at", Integer, nullable=False),
     sqlite_with_rowid=False,
     comment="What became different with each state.",
+)
+
+email_changes = Table(
+    "email_changes",
+    metadata,
+    Column("state", Integer, primary_key=True),
+    Column("email_key", Integer, primary_key=True),
+    Column("mailboxes_before", Text, nullable=False, comment="JSON array of keys, sorted"),
+    Column("mailboxes_after", Text, nullable=False),
+    Column("changed", Integer, nullable=False, comment="bits: 1 keywords, 2 whether it is unread"),
+    Column("at", Integer, nullable=False),
+    Index("email_changes_by_email", "email_key", "state"),
+    sqlite_with_rowid=False,
+    comment="What became different of an Email, for who sees some of the mailboxes only.",
+)
+
+gone_emails = Table(
+    "gone_emails",
+    metadata,
+    Column("key", Integer, primary_key=True),
+    Column("id", String, nullable=False),
+    Column("thread_key", Integer, nullable=False),
+    Column("thread_id", String, nullable=False),
+    Column("sender", Text, nullable=False),
+    Column("sender_domain", Text, nullable=False),
+    Column("at", Integer, nullable=False),
+    Index("gone_emails_by_thread", "thread_key"),
+    comment="An Email that was destroyed, for as long as `email_changes` may speak of it.",
+)
+
+sign_in_emails = Table(
+    "sign_in_emails",
+    metadata,
+    Column("email_key", Integer, primary_key=True),
+    comment="An Email that holds a one-time code, a password reset or a sign-in link, there or gone.",
 )

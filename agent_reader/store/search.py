@@ -19,7 +19,7 @@ import apsw
 from agent_reader.store.fold import TOKEN_MARK
 
 # Raised whenever the table's shape, the folding or the tokens change: the table is then made anew at the next start.
-SHAPE: Final = 1
+SHAPE: Final = 2
 
 
 class Column(StrEnum):
@@ -35,6 +35,8 @@ class Column(StrEnum):
 
 EVERY_TOKEN: Final = TOKEN_MARK + "e"
 ATTACHMENT_TOKEN: Final = TOKEN_MARK + "a"
+# No Email has it: what matches nothing.
+NO_TOKEN: Final = TOKEN_MARK + "n"
 
 _COLUMNS: Final = ", ".join(("tokens", *Column))
 _CREATE: Final = (
@@ -46,7 +48,8 @@ _INSERT: Final = f"INSERT INTO search (rowid, {_COLUMNS}) VALUES (?, ?, ?, ?, ?,
 # Between columns of one Email in the stored words; `fold` never lets it out.
 _SEPARATOR: Final = "\n"
 
-_KEYWORD_TOKEN_CHARACTERS: Final = 16
+# 64 bits of a digest: none of a mailbox's few keywords, and none of its senders, meets another by chance.
+_DIGEST_CHARACTERS: Final = 16
 
 
 def mailbox_token(mailbox_key: int) -> str:
@@ -56,13 +59,20 @@ def mailbox_token(mailbox_key: int) -> str:
 
 def keyword_token(keyword: str) -> str:
     """Return the token of every Email with a keyword, in lower case; hashed, since keywords hold any ASCII."""
-    digest = hashlib.sha256(keyword.encode()).hexdigest()
-    return f"{TOKEN_MARK}k{digest[:_KEYWORD_TOKEN_CHARACTERS]}"
+    return f"{TOKEN_MARK}k{_digest(keyword)}"
 
 
-def tokens(mailbox_keys: Iterable[int], keywords: Iterable[str], *, has_attachment: bool) -> str:
-    """Return the token column of an Email."""
+def sender_token(sender: str) -> str:
+    """Return the token of every Email from an address or from a domain, in lower case."""
+    return f"{TOKEN_MARK}s{_digest(sender)}"
+
+
+def tokens(
+    mailbox_keys: Iterable[int], keywords: Iterable[str], senders: Iterable[str], *, has_attachment: bool
+) -> str:
+    """Return the token column of an Email; `senders` are its address and domain, empty ones left out."""
     found = [EVERY_TOKEN, *map(mailbox_token, sorted(mailbox_keys)), *map(keyword_token, sorted(keywords))]
+    found += [sender_token(sender) for sender in senders if sender]
     if has_attachment:
         found.append(ATTACHMENT_TOKEN)
     return " ".join(found)
@@ -104,10 +114,16 @@ def make(connection: apsw.Connection) -> None:
 
 def _fill(connection: apsw.Connection) -> None:
     rows = connection.execute(
-        "SELECT e.key, e.keywords, e.has_attachment, t.words, "
+        "SELECT e.key, e.keywords, e.has_attachment, e.sender, e.sender_domain, t.words, "
         "(SELECT json_group_array(mailbox_key) FROM email_mailboxes m WHERE m.email_key = e.key) "
         "FROM emails e JOIN email_texts t ON t.key = e.key WHERE e.visible ORDER BY e.key"
     )
-    for key, keywords, has_attachment, words, mailbox_keys in rows:
-        token_text = tokens(json.loads(mailbox_keys), json.loads(keywords), has_attachment=bool(has_attachment))
+    for key, keywords, has_attachment, sender, domain, words, mailbox_keys in rows:
+        token_text = tokens(
+            json.loads(mailbox_keys), json.loads(keywords), (sender, domain), has_attachment=bool(has_attachment)
+        )
         connection.execute(_INSERT, (key, token_text, *unpack_words(words)))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]

@@ -147,6 +147,22 @@ class Statement:
     parameters: tuple[Parameter, ...]
 
 
+def without_bodies(selection: Selection) -> Selection:
+    """Return the selection with no word looked for in a body; what asks for bodies alone selects nothing."""
+    match selection:
+        case Words(phrase, columns):
+            others = tuple(column for column in columns if column is not Column.BODY)
+            return Words(phrase, others) if others else AnyOf(())
+        case All(of):
+            return All(tuple(map(without_bodies, of)))
+        case AnyOf(of):
+            return AnyOf(tuple(map(without_bodies, of)))
+        case Not(of):
+            return Not(without_bodies(of))
+        case _:
+            return selection
+
+
 def rows_statement(
     selection: Selection, order: Sequence[Order], *, by_thread: bool = False, limit: int | None = None, offset: int = 0
 ) -> Statement:

@@ -9,10 +9,19 @@ from typing import Final
 
 import apsw
 
-from agent_reader.store import document, reading
+from agent_reader.scope import WHOLE, Depth, Scope
+from agent_reader.store import document, reading, scoped
 from agent_reader.store.change_log import ChangeList, changes_since
 from agent_reader.store.changes import DataType
-from agent_reader.store.selection import Order, Selection, Statement, count_statement, rows_statement
+from agent_reader.store.scoped import Hidden
+from agent_reader.store.selection import (
+    Order,
+    Selection,
+    Statement,
+    count_statement,
+    rows_statement,
+    without_bodies,
+)
 from shared.message import JSON, Message
 
 # A look at the clock costs a microsecond; so many steps of SQLite some hundreds, some thousands with headers read.
@@ -65,13 +74,22 @@ class StoredEmail:
 
 @dataclass(slots=True)
 class Snapshot:
-    """One read transaction. Not for two threads at once; useless after its `with` block."""
+    """One read transaction, of what a scope lets through: the rest is not there, whatever is asked.
+
+    Not for two threads at once; useless after its `with` block. Its connection is narrowed to the scope
+    (`scoped.narrow`), so that no statement can see more; how deep into a message one sees is decided here.
+    """
 
     connection: apsw.Connection = field(repr=False)
     account_id: str
     state: str
     counts_kept: dict[tuple[str, int], dict[int, MailboxCounts]] = field(default_factory=dict, repr=False)
+    scope: Scope = WHOLE
     _mailboxes: tuple[StoredMailbox, ...] | None = None
+
+    def hidden(self) -> Hidden:
+        """Return how many Emails the scope hides: all that is told of them."""
+        return scoped.hidden(self.connection) if self.scope.hides_emails else Hidden(0, 0)
 
     @contextmanager
     def time_limited(self, is_over: Callable[[], bool]) -> Iterator[None]:
@@ -130,17 +148,19 @@ class Snapshot:
 
     def count(self, selection: Selection, *, by_thread: bool = False) -> int:
         """Return how many Emails (or Threads) are selected."""
-        return int(self._run(count_statement(selection, by_thread=by_thread)).get)
+        return int(self._run(count_statement(self._searched(selection), by_thread=by_thread)).get)
 
     def keys(
         self, selection: Selection, order: Sequence[Order], *, limit: int | None = None, offset: int = 0
     ) -> Iterator[int]:
         """Yield the keys of the selected Emails in order."""
-        return (key for (key,) in self._run(rows_statement(selection, order, limit=limit, offset=offset)))
+        return (
+            key for (key,) in self._run(rows_statement(self._searched(selection), order, limit=limit, offset=offset))
+        )
 
     def keys_and_threads(self, selection: Selection, order: Sequence[Order]) -> Iterator[tuple[int, int]]:
         """Yield (Email key, Thread key) of the selected Emails in order."""
-        return iter(self._run(rows_statement(selection, order, by_thread=True)))
+        return iter(self._run(rows_statement(self._searched(selection), order, by_thread=True)))
 
     def ids_of(self, keys: Sequence[int]) -> list[str]:
         """Return the Email ids of keys, in their order."""
@@ -175,14 +195,14 @@ class Snapshot:
                 mailbox_ids=tuple(mailbox_ids[place] for (place,) in places),
                 keywords=tuple(json.loads(keywords)),
                 received_at=datetime.fromtimestamp(received_at, UTC),
-                summary=reading.unpack_summary(summary),
+                summary=self._summary(summary),
             )
         return found
 
     def message(self, key: int) -> Message:
-        """Return what is kept of an Email's content; see `document.StoredPart`."""
+        """Return what is kept of an Email's content, as deep as the scope goes; see `document.StoredPart`."""
         packed = self.connection.execute("SELECT document FROM email_texts WHERE key = ?", (key,)).get
-        return document.unpack(packed)
+        return document.as_deep_as(document.unpack(packed), self.scope.depth)
 
     def thread_emails(self, thread_ids: Iterable[str]) -> dict[str, list[str]]:
         """Return the Email ids of each Thread that is shown among these ids, oldest first (RFC 8621 §3)."""
@@ -197,6 +217,17 @@ class Snapshot:
             if email_ids:
                 found[thread_id] = email_ids
         return found
+
+    def thread_ids(self, email_ids: Iterable[str]) -> set[str]:
+        """Return the ids of the Threads of those Emails that are shown among these."""
+        found = (
+            self.connection.execute(
+                "SELECT t.id FROM emails e JOIN threads t ON t.key = e.thread_key WHERE e.id = ? AND e.visible",
+                (email_id,),
+            ).get
+            for email_id in email_ids
+        )
+        return {str(thread_id) for thread_id in found if thread_id is not None}
 
     def copies(self, email_id: str, limit: int) -> tuple[tuple[int, int], ...]:
         """Return (UIDVALIDITY, UID) of each copy of an Email."""
@@ -214,6 +245,14 @@ class Snapshot:
         Raises `CannotCalculateChanges`.
         """
         return changes_since(self.connection, data_type, untrusted_state, self.state, limit)
+
+    def _searched(self, selection: Selection) -> Selection:
+        # Whoever may not read a text must not find out what is in it, word by word.
+        return without_bodies(selection) if self.scope.depth is Depth.HEADERS else selection
+
+    def _summary(self, packed: bytes) -> Mapping[str, JSON]:
+        summary = reading.unpack_summary(packed)
+        return summary | {"preview": ""} if self.scope.depth is Depth.HEADERS else summary
 
     def _run(self, statement: Statement) -> apsw.Cursor:
         return self.connection.execute(statement.sql, statement.parameters)

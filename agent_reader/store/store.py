@@ -1,6 +1,8 @@
 """The store: one file for each account, its one writer, and snapshots to answer questions from."""
 
+import hashlib
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -11,7 +13,8 @@ from typing import Final
 
 import apsw
 
-from agent_reader.store import database
+from agent_reader.scope import WHOLE, Depth, Scope
+from agent_reader.store import database, scoped
 from agent_reader.store.mirror import AccountMirror, Clock, Randomness
 from agent_reader.store.snapshot import MailboxCounts, Snapshot
 from agent_reader.store.status import Location, MirrorStatus, read_status
@@ -23,7 +26,60 @@ FRESH_WITHIN: Final = timedelta(minutes=10)
 # Idle connections kept for the next question; more than this at once are made and closed again.
 _IDLE_CONNECTIONS: Final = 4
 
+# Scopes whose connections and counts are kept: as many as agents that are at work at once on one small machine. Each
+# may hold a page cache.
+_NARROW_VIEWS: Final = 16
+
 _EPOCH_OCTETS: Final = 4
+
+
+class _NarrowView:
+    """What is kept of one scope of one account between its snapshots. Any thread may call."""
+
+    def __init__(self) -> None:
+        self.counts: dict[tuple[str, int], dict[int, MailboxCounts]] = {}
+        self._lock = threading.Lock()
+        self._idle: list[apsw.Connection] = []
+        self._closed = False
+        # What the scope came to, the number of the account's state, and that of the last state that is seen.
+        self._last: tuple[str, int, int] | None = None
+
+    def take(self) -> apsw.Connection | None:
+        """Return an idle connection."""
+        with self._lock:
+            return self._idle.pop() if self._idle else None
+
+    def give_back(self, connection: apsw.Connection) -> bool:
+        """Keep a connection; False where it is not wanted any more."""
+        with self._lock:
+            if self._closed or len(self._idle) >= _IDLE_CONNECTIONS:
+                return False
+            self._idle.append(connection)
+            return True
+
+    def last_state(self, connection: apsw.Connection, told: str, number: int) -> int:
+        """Return the number of the last state that differs in what is seen; 0 for none that is remembered.
+
+        A state of the account that differs in hidden mail alone is no new state here.
+        """
+        with self._lock:
+            last = self._last
+        seen = last[2] if last is not None and last[0] == told and last[1] <= number else None
+        if seen is None or last is None:
+            seen = scoped.last_state(connection, 0) or 0
+        elif last[1] < number:
+            seen = scoped.last_state(connection, last[1]) or seen
+        with self._lock:
+            if self._last is None or self._last[0] != told or self._last[1] < number:
+                self._last = (told, number, seen)
+        return seen
+
+    def close(self) -> None:
+        """Close the idle connections, and keep no more."""
+        with self._lock:
+            self._closed = True
+            while self._idle:
+                self._idle.pop().close()
 
 
 class Store:
@@ -54,6 +110,7 @@ class Store:
         self._mirrors: dict[str, AccountMirror] = {}
         self._idle: dict[str, list[apsw.Connection]] = {}
         self._counts: dict[str, dict[tuple[str, int], dict[int, MailboxCounts]]] = {}
+        self._narrow: OrderedDict[tuple[str, Scope], _NarrowView] = OrderedDict()
         self._closed = False
 
     def account(self, account_id: str) -> AccountMirror:
@@ -71,8 +128,17 @@ class Store:
             return self._mirrors[account_id]
 
     @contextmanager
-    def snapshot(self, account_id: str) -> Iterator[Snapshot]:
-        """Give one consistent view of an account: nothing that is written meanwhile is seen in it."""
+    def snapshot(self, account_id: str, scope: Scope = WHOLE) -> Iterator[Snapshot]:
+        """Give one consistent view of what a scope lets through of an account.
+
+        Nothing that is written meanwhile is seen in it, and nothing outside the scope, whatever is asked. The account
+        must be one that the scope allows.
+        """
+        assert scope.allows_account(account_id), "a door asked for an account that its token has not"
+        if scope.hides_emails or scope.depth is not Depth.FULL:
+            with self._narrow_snapshot(account_id, scope) as snapshot:
+                yield snapshot
+            return
         connection = self._take(account_id)
         try:
             # The first read fixes what is seen; the search table is in the same file, so it is fixed with the rest.
@@ -115,7 +181,48 @@ class Store:
             for connections in self._idle.values():
                 while connections:
                     connections.pop().close()
+            for view in self._narrow.values():
+                view.close()
+            self._narrow.clear()
             self._mirrors.clear()
+
+    @contextmanager
+    def _narrow_snapshot(self, account_id: str, scope: Scope) -> Iterator[Snapshot]:
+        view = self._view(account_id, scope)
+        connection = view.take() or self._narrowed(account_id, scope)
+        try:
+            connection.execute("BEGIN")
+            epoch, number = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
+            told = scoped.begin(connection, scope)
+            # Hexadecimal like the other, so that it has the same form; of another scope it is a foreign one.
+            own_epoch = hashlib.sha256(f"{epoch}-{told}".encode()).hexdigest()[:24]
+            state = f"{own_epoch}-{view.last_state(connection, told, number)}"
+            yield Snapshot(connection, account_id, state, view.counts, scope)
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if not view.give_back(connection):
+                connection.close()
+
+    def _narrowed(self, account_id: str, scope: Scope) -> apsw.Connection:
+        connection = database.connect(database.account_file(self._folder, account_id))
+        try:
+            scoped.narrow(connection, scope)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _view(self, account_id: str, scope: Scope) -> "_NarrowView":
+        self.account(account_id)
+        with self._lock:
+            assert not self._closed, "the store is closed"
+            place = (account_id, scope)
+            view = self._narrow.pop(place, None) or _NarrowView()
+            self._narrow[place] = view
+            if len(self._narrow) > _NARROW_VIEWS:
+                self._narrow.popitem(last=False)[1].close()
+            return view
 
     def _is_fresh(self, status: MirrorStatus) -> bool:
         return status.is_fresh(self._clock(), self._fresh_within)

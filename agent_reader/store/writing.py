@@ -1,11 +1,24 @@
 """One transaction of a mirror: its connection, its moment, and what it made different."""
 
+import json
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 import apsw
 
 from agent_reader.store.changes import ChangeKind, Changes, DataType
+
+# What became different of an Email besides its mailboxes, as bits.
+KEYWORDS_CHANGED: Final = 1
+UNREAD_CHANGED: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _EmailChange:
+    before: frozenset[int]
+    after: frozenset[int]
+    changed: int
 
 
 @dataclass(slots=True)
@@ -25,6 +38,8 @@ class Writing:
     # Attributes that a Mailbox got or lost: others may have other roles now.
     attributes: set[str] = field(default_factory=set)
 
+    email_changes: dict[int, _EmailChange] = field(default_factory=dict)
+
     _tick: int | None = None
 
     def tick(self) -> int:
@@ -39,6 +54,13 @@ class Writing:
         if row is not None and row[1] != "pending":
             self.changes.note(DataType.MAILBOX, str(row[0]), kind)
 
+    def note_email(self, key: int, before: frozenset[int], after: frozenset[int], changed: int) -> None:
+        """Note from which mailboxes to which an Email went; several changes of one come to one."""
+        earlier = self.email_changes.get(key)
+        if earlier is not None:
+            before, changed = earlier.before, changed | earlier.changed
+        self.email_changes[key] = _EmailChange(before, after, changed)
+
     def finish(self) -> bool:
         """Give what changed a state of its own; without a change the state stays. Whether there is a new one."""
         rows = self.changes.rows()
@@ -48,6 +70,15 @@ class Writing:
         self.connection.executemany(
             "INSERT INTO changes (state, type, id, kind, at) VALUES (?, ?, ?, ?, ?)",
             [(state, *row, self.now) for row in rows],
+        )
+        self.connection.executemany(
+            "INSERT INTO email_changes (state, email_key, mailboxes_before, mailboxes_after, changed, at) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (state, key, json.dumps(sorted(each.before)), json.dumps(sorted(each.after)), each.changed, self.now)
+                for key, each in self.email_changes.items()
+                if each.before or each.after
+            ],
         )
         return True
 
@@ -66,6 +97,19 @@ class Writing:
             self.connection.execute(
                 "UPDATE account SET changes_from = max(changes_from, ?)", (max(state for (state,) in forgotten),)
             )
+        self._forget_email_changes(before)
+
+    def _forget_email_changes(self, before: int) -> None:
+        connection = self.connection
+        oldest = connection.execute("SELECT at FROM email_changes ORDER BY state LIMIT 1").get
+        if oldest is None or int(oldest) >= before:
+            return
+        connection.execute("DELETE FROM email_changes WHERE at < ?", (before,))
+        connection.execute("DELETE FROM gone_emails WHERE at < ?", (before,))
+        connection.execute(
+            "DELETE FROM sign_in_emails WHERE NOT EXISTS (SELECT 1 FROM emails e WHERE e.key = email_key) "
+            "AND NOT EXISTS (SELECT 1 FROM gone_emails g WHERE g.key = email_key)"
+        )
 
 
 def seconds(moment: datetime) -> int:
