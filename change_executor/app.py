@@ -40,6 +40,7 @@ from change_executor.sign_ins import SignIns
 from change_executor.worker import Worker, make_worker, take_worker_lock
 from shared.bounded_http import BACKLOG
 from shared.imap_login import ImapFailure
+from shared.service_manager import ServiceManager, handed_over, signs_of_life
 from shared.settings import ConfigurationError
 
 _log = structlog.get_logger()
@@ -135,7 +136,11 @@ class _Serving:
             secure=self._settings.review.url.startswith("https:"),
         )
         intake_app = make_intake(self._journal, self._settings, secrets.token_bytes)
-        with _bound(self._settings) as (intake_sockets, review_sockets):
+        manager = ServiceManager()
+        with (
+            _bound(self._settings) as (intake_sockets, review_sockets),
+            signs_of_life(manager, lambda: self._worker.is_alive),
+        ):
             servers = [
                 (_Server(_config(_gated(intake_app, "intake", self._settings.intake.allow_uids))), intake_sockets),
                 (_Server(_config(_gated(review_app, "review", self._settings.review.allow_uids))), review_sockets),
@@ -147,8 +152,10 @@ class _Serving:
             done, _ = await asyncio.wait({ready, *running}, return_when=asyncio.FIRST_COMPLETED)
             if ready in done:
                 _log.info("executor:ready", intake=self._settings.intake.listen, review=self._settings.review.listen)
+                manager.ready(f"the page is at {self._settings.review.url}")
             await asyncio.wait({stopping, *running}, return_when=asyncio.FIRST_COMPLETED)
             _log.info("executor:stop")
+            manager.stopping()
             self._deadline.begin()
             review_app.state.hub.close()
             for server, _ in servers:
@@ -194,13 +201,15 @@ def _cut() -> None:
 
 @contextlib.contextmanager
 def _bound(settings: ExecutorSettings) -> Iterator[tuple[list[socket.socket], list[socket.socket]]]:
+    given = handed_over()
     with contextlib.ExitStack() as open_sockets:
         found = []
-        for address, key, both in (
-            (settings.intake.listen, "[intake] listen", False),
-            (settings.review.listen, "[review] listen", True),
+        # The first of each is FileDescriptorName= in the .socket units.
+        for name, address, both in (
+            ("intake", settings.intake.listen, False),
+            ("review", settings.review.listen, True),
         ):
-            sockets = listeners(address, key, both=both)
+            sockets = given.get(name) or listeners(address, f"[{name}] listen", both=both)
             for listener in sockets:
                 open_sockets.enter_context(listener)
             found.append(sockets)

@@ -112,6 +112,11 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
         self._thread.start()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
     def stop(self) -> bool:
         """End, and return whether it has ended; a move that is under way gets a few seconds to finish."""
         if self._thread is None:

@@ -79,6 +79,11 @@ class Worker:
                 self._session.interrupt()
         self._awake.set()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
     def join(self, seconds: float) -> bool:
         """Wait for its end; whether it came."""
         if self._thread.ident is not None:
