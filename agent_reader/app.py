@@ -7,7 +7,7 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -20,10 +20,14 @@ from agent_reader import listening
 from agent_reader.access import Access
 from agent_reader.config import ReaderSettings
 from agent_reader.door.faults import Faults
+from agent_reader.imap.fetcher import Fetcher
+from agent_reader.imap.precedence import Precedence
 from agent_reader.jmap.http import make_app as make_jmap_app
 from agent_reader.jmap.session import ServedAccount
 from agent_reader.peers import PeerProtocol, allowed_uids
 from agent_reader.private_socket import make_app as make_private_app
+from agent_reader.query import BlobCache, BlobReader
+from agent_reader.state_watch import StateWatch
 from agent_reader.store.store import Store
 from agent_reader.sync.proven import ProvenLogins
 from agent_reader.sync.worker import Worker
@@ -32,6 +36,7 @@ from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 
 PROVEN_NAME: Final = "logins.json"
+BLOBS_NAME: Final = "blobs"
 
 # Everything ends within five seconds: answers that run get two, then the workers share the rest.
 _GRACE_SECONDS: Final = 2
@@ -45,7 +50,9 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
     with contextlib.ExitStack() as stack:
         stack.enter_context(listening.sole_use_of(folder))
         access = stack.enter_context(Access(folder, _now, secrets.token_bytes))
-        store = stack.enter_context(contextlib.closing(Store(folder, _now)))
+        watch = StateWatch()
+        store = stack.enter_context(contextlib.closing(Store(folder, _now, announce=watch.announce)))
+        cache = stack.enter_context(contextlib.closing(BlobCache(folder / BLOBS_NAME, settings.blobs.cache_octets)))
         tcp = listening.bind_tcp(settings.server)
         for listener in tcp:
             stack.callback(listener.close)
@@ -56,12 +63,14 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
             for account in settings.accounts
         ]
         faults = Faults(log, secrets.token_bytes)
+        fetchers = {account.id: Fetcher(account, Precedence()) for account in settings.accounts}
+        blobs = BlobReader(fetchers, cache, settings.blobs.largest_octets)
         doors = (
-            Door(_jmap(settings, store, access, log), tuple(tcp), BoundedProtocol),
+            Door(_jmap(settings, store, access, blobs, watch, log), tuple(tcp), BoundedProtocol),
             Door(_private(settings, store, access, faults), (private,), PeerProtocol),
         )
         unproven = [worker for worker in workers if not proven.knows(worker.account)]
-        asyncio.run(until_signalled(doors, workers, unproven, log))
+        asyncio.run(_ended(until_signalled(doors, workers, unproven, log), tuple(fetchers.values())))
     log.info("reader:ended")
 
 
@@ -74,10 +83,24 @@ class Door:
     protocol: type[BoundedProtocol]
 
 
-def _jmap(settings: ReaderSettings, store: Store, access: Access, log: FilteringBoundLogger) -> FastAPI:
+def _jmap(
+    settings: ReaderSettings,
+    store: Store,
+    access: Access,
+    blobs: BlobReader,
+    watch: StateWatch,
+    log: FilteringBoundLogger,
+) -> FastAPI:
     accounts = [ServedAccount(account.id, account.name or account.user) for account in settings.accounts]
     return make_jmap_app(
-        store, access, accounts, log=log, randomness=secrets.token_bytes, public_url=settings.server.public_url
+        store,
+        access,
+        accounts,
+        blobs=blobs,
+        watch=watch,
+        log=log,
+        randomness=secrets.token_bytes,
+        public_url=settings.server.public_url,
     )
 
 
@@ -93,6 +116,15 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         # Two servers share one loop; it ends both.
         yield
+
+
+async def _ended(serving: Coroutine[Any, Any, None], fetchers: Sequence[Fetcher]) -> None:
+    """Serve; and interrupt the fetchers within the loop, whose end their threads would hold up."""
+    try:
+        await serving
+    finally:
+        for fetcher in fetchers:
+            fetcher.close()
 
 
 async def until_signalled(

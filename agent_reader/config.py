@@ -61,6 +61,19 @@ class StoreSettings(Section):
         return Path(self.url.removeprefix(_SQLITE))
 
 
+class BlobSettings(Section):
+    """`[blobs]`: downloads, which are fetched from the mail server when an agent asks for them.
+
+    `cache_octets` bounds what is kept of them on disk, in the index's folder and without a name; `largest_octets` is
+    the largest message that is fetched for one.
+    """
+
+    # A week's attachments of one agent, seldom more; and no more of the disk than a log file.
+    cache_octets: Annotated[int, Field(ge=0, le=2**40)] = 256 * 1024 * 1024
+    # What the largest providers accept, several times over.
+    largest_octets: Annotated[int, Field(ge=1024 * 1024, le=2**40)] = 256 * 1024 * 1024
+
+
 class Account(ImapLogin):
     """`[[accounts]]`: one mailbox account, read with a login of its own.
 
@@ -79,6 +92,7 @@ class ReaderSettings(Section):
 
     server: Server = Server()
     store: StoreSettings
+    blobs: BlobSettings = BlobSettings()
     accounts: Annotated[tuple[Account, ...], Field(min_length=1)]
 
     @model_validator(mode="after")

@@ -15,6 +15,7 @@ from agent_reader.door.gate import ClosingRefusal, refusal
 from agent_reader.errors import AccessUnavailable
 from shared.problem import Problem
 
+Refuse = Callable[[int], Problem]
 Endpoint = Callable[[Request, Agent], Awaitable[Response]]
 
 # Each holds a thread and a snapshot; an agent works in a handful of steps at a time.
@@ -22,17 +23,20 @@ MAX_CONCURRENT_REQUESTS: Final = 8
 
 
 class Places:
-    """The requests that are being answered, by agent; one for all doors. Belongs to the event loop."""
+    """The requests that are being answered, by agent; one for all doors. Belongs to the event loop.
 
-    def __init__(self, most: int = MAX_CONCURRENT_REQUESTS) -> None:
-        self._most = most
+    What lasts (a download, a stream) has places apart, and `refuse` says what there is too much of.
+    """
+
+    def __init__(self, most: int = MAX_CONCURRENT_REQUESTS, refuse: Refuse = problems.too_many_requests) -> None:
+        self._most, self._refuse = most, refuse
         self._taken: Counter[str] = Counter()
 
     @contextmanager
     def place(self, agent: Agent) -> Iterator[None]:
         """Hold one of the agent's places while the block runs. Raises a `Problem` where none is free."""
         if self._taken[agent.name] >= self._most:
-            raise problems.too_many_requests(self._most)
+            raise self._refuse(self._most)
         self._taken[agent.name] += 1
         try:
             yield

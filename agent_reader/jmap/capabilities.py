@@ -29,6 +29,10 @@ class Limits:
     max_objects_in_get: int = 500
     # Each holds a thread and a snapshot; an agent works in a handful of steps at a time.
     max_concurrent_requests: int = 8
+    # Each may wait for the mail server; the messages of one agent's step are asked for a few at a time.
+    max_concurrent_downloads: int = 4
+    # One stream tells of all accounts; an agent with several programs has one for each.
+    max_event_streams: int = 8
     # Ten megabytes over a slow line; a body that trickles for longer holds one of its agent's own places.
     max_body_seconds: float = 30.0
     # A search that takes longer is asked too widely; the other requests of two cores wait for it.

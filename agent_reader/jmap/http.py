@@ -20,10 +20,13 @@ from agent_reader.door.keeper import Keeper, Places
 from agent_reader.jmap import problems
 from agent_reader.jmap.capabilities import DEFAULT_LIMITS, Limits
 from agent_reader.jmap.dispatch import Dispatch, Snapshots
+from agent_reader.jmap.download import Downloads
+from agent_reader.jmap.event_source import EventSources
 from agent_reader.jmap.methods import METHODS, Method
 from agent_reader.jmap.request import check_content_type, parse_request
 from agent_reader.jmap.session import ServedAccount, SessionMaker
-from agent_reader.query import SORT_OPTIONS
+from agent_reader.query import SORT_OPTIONS, BlobReader
+from agent_reader.state_watch import StateWatch
 
 _JSON: Final = "application/json"
 
@@ -53,6 +56,8 @@ def make_app(  # noqa: PLR0913 - names at the call say what each is
     access: Access,
     accounts: Sequence[ServedAccount],
     *,
+    blobs: BlobReader,
+    watch: StateWatch,
     log: FilteringBoundLogger,
     randomness: Callable[[int], bytes],
     public_url: str | None = None,
@@ -63,13 +68,25 @@ def make_app(  # noqa: PLR0913 - names at the call say what each is
     """Return the ASGI app of the JMAP server; it serves these accounts to every agent with a token.
 
     `public_url` is the address that agents use, without a path, where it is another than the one that they connect
-    to; its host is then allowed besides the loopback names. `randomness` names faults. `places` are shared with the
+    to; its host is then allowed besides the loopback names. `randomness` names faults; `watch` hears of the store's
+    commits; `blobs` opens what is downloaded. `places` are shared with the
     other doors; left out, this one has its own.
     """
     faults = Faults(log, randomness)
     dispatch = Dispatch(store, frozenset(account.id for account in accounts), methods, limits, faults)
     places = places or Places(limits.max_concurrent_requests)
-    endpoints = _Endpoints(access, dispatch, SessionMaker(accounts, tuple(SORT_OPTIONS), limits), public_url, places)
+    account_ids = tuple(account.id for account in accounts)
+    downloading = Places(limits.max_concurrent_downloads, problems.too_many_downloads)
+    streaming = Places(limits.max_event_streams, problems.too_many_streams)
+    endpoints = _Endpoints(
+        access,
+        dispatch,
+        SessionMaker(accounts, tuple(SORT_OPTIONS), limits),
+        public_url,
+        places,
+        Downloads(store, account_ids, access, blobs, downloading),
+        EventSources(store, account_ids, access, watch, streaming),
+    )
     app = FastAPI(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         docs_url=None,
@@ -89,10 +106,18 @@ class _Endpoints:
     """What the routes lead to."""
 
     def __init__(
-        self, access: Access, dispatch: Dispatch, sessions: SessionMaker, public_url: str | None, places: Places
+        self,
+        access: Access,
+        dispatch: Dispatch,
+        sessions: SessionMaker,
+        public_url: str | None,
+        places: Places,
+        downloads: Downloads,
+        event_sources: EventSources,
     ) -> None:
         self._access, self._dispatch, self._sessions = access, dispatch, sessions
         self._public_url, self._places = public_url, places
+        self.download, self.event_source = downloads.answer, event_sources.answer
 
     async def session(self, request: Request, agent: Agent) -> Response:
         session = self._sessions.session(agent.name, self._base_url(request))
@@ -108,14 +133,8 @@ class _Endpoints:
             answer = await run_in_threadpool(self._answer, untrusted_body, agent, base_url)
         return Response(answer, media_type=_JSON)
 
-    async def download(self, _request: Request, _agent: Agent) -> Response:
-        raise problems.download_unavailable()
-
     async def upload(self, _request: Request, _agent: Agent) -> Response:
         raise problems.upload_refused()
-
-    async def event_source(self, _request: Request, _agent: Agent) -> Response:
-        raise problems.push_unavailable()
 
     def _answer(self, untrusted_body: bytes, agent: Agent, base_url: str) -> bytes:
         request = parse_request(untrusted_body, self._dispatch.limits)

@@ -3,6 +3,7 @@
 from typing import Final
 
 from agent_reader.jmap.errors import READ_ONLY
+from agent_reader.query import BlobUnavailable, Unavailable
 from shared.problem import Problem
 
 _ERROR: Final = "urn:ietf:params:jmap:error:"
@@ -69,18 +70,79 @@ def upload_refused() -> Problem:
     return Problem(403, "read_only", "Uploads are not taken (maxSizeUpload is 0). Nothing was stored.", READ_ONLY)
 
 
-def download_unavailable() -> Problem:
-    """Say that octets cannot be downloaded."""
+def no_such_blob() -> Problem:
+    """Refuse a download; the same words whether the id is unknown, malformed, hidden or another account's."""
     return Problem(
-        501,
-        "download_unavailable",
-        "This version cannot give the octets of a message or a part.",
-        "Read texts with Email/get and fetchTextBodyValues.",
+        404, "blob_not_found", "There is no such blob.", "Take `blobId` from Email/get, and the account of that answer."
     )
 
 
-def push_unavailable() -> Problem:
-    """Say that there is no push."""
+def blob_unavailable(unavailable: BlobUnavailable) -> Problem:
+    """Refuse a blob that is known and cannot be given now."""
+    status, fix = _UNAVAILABLE[unavailable.reason]
+    if unavailable.reason is Unavailable.GONE:
+        return no_such_blob()
+    return Problem(status, unavailable.reason.value, unavailable.detail, fix, retryable=unavailable.retryable)
+
+
+_UNAVAILABLE: Final = {
+    Unavailable.GONE: (404, ""),
+    Unavailable.MAIL_SERVER: (503, "Try again in a minute. Texts can be read with Email/get meanwhile."),
+    Unavailable.NO_SPACE: (503, "Try again later; the operator finds the cause in the reader's log."),
+    Unavailable.TOO_LARGE: (403, "Read its header with Email/get; do not retry."),
+    Unavailable.ALTERED: (502, "Do not retry; tell the operator, who can look at the mail server."),
+}
+
+
+def invalid_type(why: str) -> Problem:
+    """Refuse a `type` that may not stand in a header field."""
     return Problem(
-        501, "push_unavailable", "This version has no event source.", "Ask again with Email/query after a while."
+        400, "invalid_type", f"{why}.", "Write it as `type=text/plain`, percent-encoded (RFC 8620 §6.2); once."
+    )
+
+
+def invalid_name() -> Problem:
+    """Refuse a `name` with control characters."""
+    return Problem(
+        400, "invalid_name", "`name` has control characters.", "Use a plain file name of your own, percent-encoded."
+    )
+
+
+def range_not_satisfiable(size: int) -> Problem:
+    """Refuse a range that the blob does not have."""
+    return Problem(
+        416, "range_not_satisfiable", f"The blob has {size} octets.", "Ask for a range within, or for the whole."
+    )
+
+
+def too_many_downloads(limit: int) -> Problem:
+    """Refuse more downloads of one agent at once."""
+    return Problem(
+        429,
+        "too_many_downloads",
+        f"{limit} downloads of this agent are running.",
+        "Wait for one of them to end, then send this one again.",
+        retryable=True,
+    )
+
+
+def too_many_streams(limit: int) -> Problem:
+    """Refuse more event sources of one agent at once."""
+    return Problem(
+        429,
+        "too_many_streams",
+        f"{limit} event sources of this agent are open.",
+        "Use one that is open, with types=*; or close one.",
+        retryable=True,
+    )
+
+
+def invalid_event_source(name: str, why: str) -> Problem:
+    """Refuse an argument of the event source."""
+    return Problem(
+        400,
+        "invalid_argument",
+        f"`{name}` {why}.",
+        "Fill in eventSourceUrl, e.g. types=*&closeafter=no&ping=60.",
+        extra={"argument": name},
     )

@@ -4,6 +4,8 @@ Text of a question is data, never query syntax. Nothing here writes. What cannot
 (`QueryRefused`), never answered in part. Standards: RFC 8620 §5.1 and §5.5, RFC 8621 §2 to §4.
 """
 
+from agent_reader.query.blob_cache import BlobCache, OpenBlob
+from agent_reader.query.blobs import FoundBlob, find_blob
 from agent_reader.query.email_get import EmailGetArguments, email_get, parse_email_get
 from agent_reader.query.emails import (
     COLLATIONS,
@@ -15,6 +17,7 @@ from agent_reader.query.emails import (
 )
 from agent_reader.query.errors import QueryRefused
 from agent_reader.query.mailboxes import mailbox_get
+from agent_reader.query.octets import BlobReader, BlobUnavailable, Unavailable
 from agent_reader.query.results import GetResult, QueryResult
 from agent_reader.query.threads import thread_get
 
@@ -22,13 +25,20 @@ __all__ = [
     "COLLATIONS",
     "MAX_LIMIT",
     "SORT_OPTIONS",
+    "BlobCache",
+    "BlobReader",
+    "BlobUnavailable",
     "EmailGetArguments",
     "EmailQueryArguments",
+    "FoundBlob",
     "GetResult",
+    "OpenBlob",
     "QueryRefused",
     "QueryResult",
+    "Unavailable",
     "email_get",
     "email_query",
+    "find_blob",
     "mailbox_get",
     "parse_email_get",
     "parse_email_query",

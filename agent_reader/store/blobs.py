@@ -50,6 +50,11 @@ def own_email_id(blob_id: str) -> str:
     return blob_id[1:] if blob_id.startswith("BX") else "M" + blob_id[1:]
 
 
+def holds_message(part: Part) -> bool:
+    """Whether a part is a message of its own, with parts that have blob ids too."""
+    return part.type in _NESTED_TYPES
+
+
 def nested_parts(message: Message) -> Iterator[Part]:
     """Yield the leaves of a message, and those of the messages attached to it, as their blob ids can be asked for.
 
@@ -66,7 +71,7 @@ def nested_parts(message: Message) -> Iterator[Part]:
             left -= 1
             if left <= 0:
                 return
-            if part.type in _NESTED_TYPES and depth < _MOST_NESTED and (octets := part.content()):
+            if holds_message(part) and depth < _MOST_NESTED and (octets := part.content()):
                 waiting.append((parse(octets), depth + 1))
 
 

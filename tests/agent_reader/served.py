@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,13 @@ import structlog
 from structlog.testing import CapturingLogger
 
 from agent_reader.access import Access
-from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState
+from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState, Place
 from agent_reader.jmap.capabilities import CORE, DEFAULT_LIMITS, MAIL, Limits
 from agent_reader.jmap.http import make_app
 from agent_reader.jmap.methods import METHODS, Method
 from agent_reader.jmap.session import ServedAccount
+from agent_reader.query import BlobCache, BlobReader
+from agent_reader.state_watch import StateWatch
 from agent_reader.store.store import Store
 
 if TYPE_CHECKING:
@@ -104,6 +106,27 @@ def fill(store: Store, account: str, messages: tuple[bytes, ...], *, clock: Cloc
 
 
 @dataclass
+class Shelf:
+    """The octets of an account as a mail server would give them; `fetched` names the UIDs that were asked for.
+
+    `failure` is raised instead of an answer.
+    """
+
+    octets: dict[int, bytes]
+    fetched: list[int] = field(default_factory=list)
+    failure: Exception | None = None
+
+    def fetch(self, place: Place, write: Callable[[bytes], None]) -> bool:
+        self.fetched.append(place.uid)
+        if self.failure is not None:
+            raise self.failure
+        found = self.octets.get(place.uid)
+        if found is not None:
+            write(found)
+        return found is not None
+
+
+@dataclass
 class House:
     """The server's parts, and a client of one agent."""
 
@@ -114,6 +137,7 @@ class House:
     token: str
     log: CapturingLogger
     structured: Any
+    shelf: Shelf
 
     def client(self, token: str | None = None, **headers: str) -> httpx.AsyncClient:
         """A client that speaks to the app without a network."""
@@ -152,13 +176,18 @@ def house(
     methods: Mapping[str, Method] = METHODS,
     public_url: str | None = None,
     snapshots: Any = None,
+    cache_octets: int = 1024 * 1024,
+    largest_octets: int = 8 * 1024 * 1024,
 ) -> Iterator[House]:
     """A server over two accounts: `shop` with messages, `archive` with the first of them."""
     clock = Clock()
     numbers = itertools.count(1)
     # The store and the tokens want octets that differ, no more.
     randomness = lambda length: next(numbers).to_bytes(length)  # noqa: E731 - one line, one use
-    store = Store(folder / "store", clock, randomness=randomness)
+    watch = StateWatch()
+    store = Store(folder / "store", clock, randomness=randomness, announce=watch.announce)
+    shelves = {ACCOUNT: Shelf(dict(enumerate(messages, 1))), OTHER_ACCOUNT: Shelf(dict(enumerate(messages[:1], 1)))}
+    cache = BlobCache(folder / "blobs", cache_octets)
     log = CapturingLogger()
     structured = structlog.wrap_logger(log, processors=[_as_keywords])
     try:
@@ -171,14 +200,17 @@ def house(
                 snapshots or store,
                 access,
                 accounts,
+                blobs=BlobReader(shelves, cache, largest_octets),
+                watch=watch,
                 log=structured,
                 randomness=randomness,
                 public_url=public_url,
                 methods=methods,
                 limits=limits,
             )
-            yield House(app, access, store, clock, token, log, structured)
+            yield House(app, access, store, clock, token, log, structured, shelves[ACCOUNT])
     finally:
+        cache.close()
         store.close()
 
 

@@ -31,9 +31,10 @@ OPENED = {
     "/.well-known/jmap": 200,
     "/jmap/session": 200,
     "/jmap/api": 200,
-    "/jmap/download/{account_id}/{blob_id}/{name:path}": 501,
+    "/jmap/download/{account_id}/{blob_id}/{name:path}": 404,
     "/jmap/upload/{account_id}/": 403,
-    "/jmap/eventsource": 501,
+    # Without its arguments.
+    "/jmap/eventsource": 400,
 }
 
 

@@ -131,8 +131,8 @@ async def test_every_refusal_is_a_problem_document(served: House) -> None:
             (405, await client.post("/jmap/session")),
             (405, await client.get("/jmap/api")),
             (403, await client.post(f"/jmap/upload/{ACCOUNT}/", content=b"octets")),
-            (501, await client.get(f"/jmap/download/{ACCOUNT}/Bx/a.txt?type=text/plain")),
-            (501, await client.get("/jmap/eventsource?types=*&closeafter=no&ping=0")),
+            (404, await client.get(f"/jmap/download/{ACCOUNT}/Bx/a.txt?type=text/plain")),
+            (400, await client.get("/jmap/eventsource?types=*&closeafter=yes&ping=0")),
         ]
     for status, response in refused:
         assert status == response.status_code, response.text
