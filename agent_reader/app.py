@@ -33,10 +33,15 @@ from agent_reader.sync.proven import ProvenLogins
 from agent_reader.sync.worker import Worker
 from shared.bounded_http import BACKLOG, BoundedProtocol
 from shared.imap_login import ImapFailure
+from shared.service_manager import ServiceManager, handed_over, signs_of_life
 from shared.settings import ConfigurationError
 
 PROVEN_NAME: Final = "logins.json"
 BLOBS_NAME: Final = "blobs"
+
+# FileDescriptorName= in the .socket units.
+JMAP_SOCKET: Final = "jmap"
+LINK_SOCKET: Final = "link"
 
 # Everything ends within five seconds: answers that run get two, then the workers share the rest.
 _GRACE_SECONDS: Final = 2
@@ -53,10 +58,13 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         watch = StateWatch()
         store = stack.enter_context(contextlib.closing(Store(folder, _now, announce=watch.announce)))
         cache = stack.enter_context(contextlib.closing(BlobCache(folder / BLOBS_NAME, settings.blobs.cache_octets)))
-        tcp = listening.bind_tcp(settings.server)
+        given = handed_over()
+        tcp = given.get(JMAP_SOCKET) or listening.bind_tcp(settings.server)
         for listener in tcp:
             stack.callback(listener.close)
-        private = stack.enter_context(listening.bound_unix(settings.server.socket))
+        private = given.get(LINK_SOCKET) or [stack.enter_context(listening.bound_unix(settings.server.socket))]
+        for listener in private:
+            stack.callback(listener.close)
         proven = ProvenLogins(folder / PROVEN_NAME)
         workers = [
             Worker(account, store.account(account.id), proven, log, secrets.SystemRandom().random)
@@ -67,7 +75,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         blobs = BlobReader(fetchers, cache, settings.blobs.largest_octets)
         doors = (
             Door(_jmap(settings, store, access, blobs, watch, log), tuple(tcp), BoundedProtocol),
-            Door(_private(settings, store, access, faults), (private,), PeerProtocol),
+            Door(_private(settings, store, access, faults), tuple(private), PeerProtocol),
         )
         unproven = [worker for worker in workers if not proven.knows(worker.account)]
         asyncio.run(_ended(until_signalled(doors, workers, unproven, log), tuple(fetchers.values())))
@@ -136,22 +144,28 @@ async def until_signalled(
     is waited for, a refused login ends the reader.
     """
     ended = asyncio.Event()
+    manager = ServiceManager()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     ending = asyncio.create_task(ended.wait())
-    with running(workers, log):
+    with running(workers, log), signs_of_life(manager, lambda: all(worker.is_alive for worker in workers)):
         tried = asyncio.create_task(_first_contacts(unproven, may_be_unreachable=False))
         await asyncio.wait({tried, ending}, return_when=asyncio.FIRST_COMPLETED)
         if not ended.is_set():
             await tried
             others = [worker for worker in workers if worker not in unproven]
             watching = asyncio.create_task(_first_contacts(others, may_be_unreachable=True))
-            await _serve_until(ending, watching, doors, log)
+            await _serve_until(ending, watching, doors, log, manager)
+        manager.stopping()
 
 
 async def _serve_until(
-    ending: asyncio.Task[Any], watching: asyncio.Task[None], doors: Sequence[Door], log: FilteringBoundLogger
+    ending: asyncio.Task[Any],
+    watching: asyncio.Task[None],
+    doors: Sequence[Door],
+    log: FilteringBoundLogger,
+    manager: ServiceManager,
 ) -> None:
     servers = [_server(door) for door in doors]
     serving = {
@@ -164,6 +178,7 @@ async def _serve_until(
             await asyncio.sleep(0.01)
         host, port = doors[0].sockets[0].getsockname()[:2]
         log.info("reader:ready", address=f"http://{host}:{port}")
+        manager.ready(f"answers at http://{host}:{port}")
         awaited = {ending, watching, *serving}
         while not ending.done() and not any(task.done() for task in serving):
             await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
