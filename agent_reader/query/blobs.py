@@ -36,7 +36,7 @@ def find_blob(snapshot: Snapshot, untrusted_blob_id: str) -> FoundBlob | None:
     blob_id = untrusted_blob_id
     for email in snapshot.emails([blobs.own_email_id(blob_id)]).values():
         return _found(snapshot, email, blob_id)
-    return _found_part(snapshot, blob_id)
+    return _found_part(snapshot, blob_id) if blobs.can_be_part(blob_id) else None
 
 
 def _found_part(snapshot: Snapshot, blob_id: str) -> FoundBlob | None:

@@ -45,6 +45,11 @@ def is_blob_id(text: str) -> bool:
     return _BLOB_ID.fullmatch(text) is not None
 
 
+def can_be_part(blob_id: str) -> bool:
+    """Whether a part can have this id: its letters are those of a digest."""
+    return not blob_id.startswith("BX")
+
+
 def own_email_id(blob_id: str) -> str:
     """Return the id of the Email whose whole octets would be this blob."""
     return blob_id[1:] if blob_id.startswith("BX") else "M" + blob_id[1:]
