@@ -1,18 +1,20 @@
-"""Verifying the journal: the chain from its first event, and every proposal's row against what its events say.
+"""Verifying the journal: the chain from its first event, every row against what events say, and the published heads.
 
 Only SQL and SHA-256: a reader of `docs/journal.md` can write the same in another language and must find the same.
 """
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, TypeGuard
 
 import rfc8785
 from sqlalchemy import Connection, RowMapping
 
-from change_executor.journal import chain, schema
+from change_executor.journal import chain, coverage, schema
 
 # Of a journal that was tampered with at its start, every later event is a finding; the first hundred say enough.
 MAX_FINDINGS: Final = 100
@@ -21,22 +23,7 @@ MAX_FINDINGS: Final = 100
 _ROWS_AT_ONCE: Final = 1_000
 
 
-# Columns of a row that the event beside it repeats, and where in its details: what was looked at, what was intended.
-_EVIDENCE_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
-    "uidvalidity": ("uidvalidity",),
-    "uid": ("uid",),
-    "octets_sha256": ("sha256",),
-    "copies": ("copies",),
-    "reading_sha256": ("readingSha256",),
-}
-_MOVE_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
-    "kind": ("kind",),
-    "source_uidvalidity": ("source", "uidvalidity"),
-    "source_uid": ("source", "uid"),
-    "target_uidvalidity": ("target", "uidvalidity"),
-    "target_uidnext": ("target", "uidnext"),
-    "octets_sha256": ("sha256",),
-}
+_NO_HEADS: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 class Fault(StrEnum):
@@ -50,6 +37,8 @@ class Fault(StrEnum):
     ROW_DIFFERS = "row_differs"
     ROW_MISSING = "row_missing"
     ROW_UNRECORDED = "row_unrecorded"
+    HEAD_MISSING = "head_missing"
+    HEAD_DIFFERS = "head_differs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +61,15 @@ class Verification:
 
 @dataclass(slots=True)
 class _Replay:
+    published: Mapping[int, str]
     head: str = chain.FIRST_PREVIOUS
     count: int = 0
     # Rows of `proposals` as the events make them, by id.
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # What the events say of rows of `evidence` and `moves`, by table and id: the columns that they name.
-    facts: dict[tuple[str, Any], dict[str, Any]] = field(default_factory=dict)
+    # The digests of rows of the other covered tables as the events left them, by table and key.
+    digests: dict[str, dict[str, str]] = field(default_factory=lambda: {table: {} for table in coverage.COVERED})
+    # And those of texts, by proposal and kind.
+    texts: dict[str, dict[str, str]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
     def find(self, fault: Fault, subject: str, detail: str) -> None:
@@ -85,16 +77,22 @@ class _Replay:
             self.findings.append(Finding(fault, subject, detail))
 
 
-def verify(connection: Connection) -> Verification:
-    """Walk the whole journal in one snapshot; memory grows with the number of proposals, not of events."""
-    replay = _Replay()
+def verify(connection: Connection, published: Mapping[int, str] = _NO_HEADS) -> Verification:
+    """Walk the whole journal in one snapshot; memory grows with the number of proposals, not of events.
+
+    `published` holds heads that were told outside the journal, by the number of events that they closed.
+    """
+    replay = _Replay(published)
     for row in _rows(
         connection, "SELECT seq, at, kind, subject, actor, details, previous, hash FROM events ORDER BY seq"
     ):
         _verify_event(replay, row)
     _verify_proposals(connection, replay)
-    for table in ("evidence", "moves"):
-        _verify_facts(connection, replay, table)
+    for table, key in coverage.COVERED.items():
+        _verify_rows(connection, replay, table, key)
+    _verify_texts(connection, replay)
+    for events in sorted(each for each in published if each > replay.count):
+        replay.find(Fault.HEAD_MISSING, f"event {events}", "was published, and the journal ends before it")
     return Verification(replay.count, replay.head, tuple(replay.findings))
 
 
@@ -111,20 +109,15 @@ def _verify_event(replay: _Replay, row: RowMapping) -> None:
     if previous != replay.head:
         replay.find(Fault.BROKEN_LINK, name, "does not hold the hash of the event before it")
     replay.count, replay.head = seq, digest if isinstance(digest, str) else ""
+    if seq in replay.published and replay.published[seq] != digest:
+        replay.find(Fault.HEAD_DIFFERS, name, "is not the one whose hash was published")
     content = _content(row["details"])
     if content is None or not all(isinstance(text, str) for text in (kind, subject, row["actor"], previous, digest)):
         replay.find(Fault.MALFORMED, name, "its columns are not what an event holds")
         return
     try:
-        expected = chain.event_hash(
-            seq=seq,
-            at=row["at"],
-            kind=kind,
-            subject=subject,
-            actor=row["actor"],
-            details=content,
-            previous=previous,
-        )
+        hashed = {column: row[column] for column in ("actor", "at", "kind", "previous", "seq", "subject")}
+        expected = hashlib.sha256(rfc8785.dumps(hashed | {"details": content})).hexdigest()
     except rfc8785.CanonicalizationError:
         replay.find(Fault.MALFORMED, name, "its columns have no canonical form")
         return
@@ -132,11 +125,61 @@ def _verify_event(replay: _Replay, row: RowMapping) -> None:
         replay.find(Fault.WRONG_HASH, name, "its hash is not that of its content")
     if kind.startswith("proposal:"):
         _replay_proposal(replay, name, subject, content)
-    elif kind == "move:intended":
-        if not _is_number(content.get("move")):
-            replay.find(Fault.MALFORMED, name, "names no move")
-            return
-        replay.facts["moves", content["move"]] = {"proposal": subject} | _named(content, _MOVE_COLUMNS)
+    if not _replay_digests(replay, kind, subject, content):
+        replay.find(Fault.MALFORMED, name, "what it says of rows or texts is not what an event says")
+
+
+def _replay_digests(replay: _Replay, kind: str, subject: str, content: dict[str, Any]) -> bool:
+    """Lay what an event says of rows and texts over what those before it said; False where it says nonsense."""
+    match kind:
+        case "journal:adopt":
+            return _replay_adopted(replay, content)
+        case "texts:forget":
+            # Until version 2 a number stood here; what was forgotten then has no digest that could be missed.
+            gone = content.get("proposals")
+            for proposal_id in gone if isinstance(gone, list) else ():
+                replay.texts.pop(str(proposal_id), None)
+            return True
+        case _:
+            return _replay_row(replay, content.get("row")) and _replay_texts(replay, subject, content.get("texts", {}))
+
+
+def _replay_adopted(replay: _Replay, content: dict[str, Any]) -> bool:
+    table, digests = content.get("table"), content.get("rows")
+    if not _are_digests(digests):
+        return False
+    if table == "texts":
+        for name, digest in digests.items():
+            proposal_id, _, kind = name.partition(":")
+            replay.texts.setdefault(proposal_id, {})[kind] = digest
+        return True
+    if not isinstance(table, str) or table not in coverage.COVERED:
+        return False
+    replay.digests[table] |= digests
+    return True
+
+
+def _replay_row(replay: _Replay, row: object) -> bool:
+    if row is None:
+        return True
+    if not isinstance(row, dict) or row.get("table") not in coverage.COVERED or not isinstance(row.get("key"), str):
+        return False
+    replay.digests[row["table"]].pop(row["key"], None)
+    if row.get("sha256") is not None:
+        replay.digests[row["table"]][row["key"]] = row["sha256"]
+    return True
+
+
+def _replay_texts(replay: _Replay, subject: str, texts: object) -> bool:
+    if not _are_digests(texts):
+        return False
+    if texts:
+        replay.texts.setdefault(subject, {}).update(texts)
+    return True
+
+
+def _are_digests(value: object) -> TypeGuard[dict[str, str]]:
+    return isinstance(value, dict) and all(isinstance(digest, str) for digest in value.values())
 
 
 def _content(details: object) -> dict[str, Any] | None:
@@ -169,8 +212,6 @@ def _replay_proposal(replay: _Replay, name: str, proposal_id: str, content: dict
     if row is None:
         row = replay.rows[proposal_id] = dict.fromkeys(schema.proposals.columns.keys()) | {"id": proposal_id}
     row |= stated
-    if stated.get("evidence") is not None:
-        replay.facts["evidence", stated["evidence"]] = {"proposal": proposal_id} | _named(content, _EVIDENCE_COLUMNS)
     row |= {"state": content.get("to"), "version": content.get("version")}
 
 
@@ -187,23 +228,32 @@ def _verify_proposals(connection: Connection, replay: _Replay) -> None:
         replay.find(Fault.ROW_MISSING, proposal_id, "has events and no row")
 
 
-def _named(content: dict[str, Any], columns: dict[str, tuple[str, ...]]) -> dict[str, Any]:
-    return {column: _at(content, path) for column, path in columns.items()}
+def _verify_rows(connection: Connection, replay: _Replay, table: str, key: str) -> None:
+    rows = _rows(connection, f"SELECT * FROM {table} ORDER BY {key}")  # noqa: S608 - a table of ours
+    found = ((str(row[key]), _digest(coverage.row_digest, row)) for row in rows)
+    _compare(replay, table, found, replay.digests[table])
 
 
-def _at(content: Any, path: tuple[str, ...]) -> Any:  # noqa: ANN401 - any JSON value
-    for step in path:
-        content = content.get(step) if isinstance(content, dict) else None
-    return content
+def _verify_texts(connection: Connection, replay: _Replay) -> None:
+    rows = _rows(connection, "SELECT proposal, kind, text FROM texts ORDER BY proposal, kind")
+    found = ((f"{row['proposal']}:{row['kind']}", _digest(coverage.text_digest, row["text"])) for row in rows)
+    expected = {f"{name}:{kind}": digest for name, texts in replay.texts.items() for kind, digest in texts.items()}
+    _compare(replay, "texts", found, expected)
 
 
-def _verify_facts(connection: Connection, replay: _Replay, table: str) -> None:
-    expected = {row_id: facts for (of, row_id), facts in replay.facts.items() if of == table}
-    for row in _rows(connection, f"SELECT * FROM {table} ORDER BY id"):  # noqa: S608 - one of our two names
-        name, facts = f"{table} {row['id']}", expected.pop(row["id"], None)
-        if facts is None:
-            replay.find(Fault.ROW_UNRECORDED, name, "stands in the table without an event")
-        elif different := [column for column, value in facts.items() if row[column] != value]:
-            replay.find(Fault.ROW_DIFFERS, name, f"not as its event says: {', '.join(different)}")
-    for row_id in expected:
-        replay.find(Fault.ROW_MISSING, f"{table} {row_id}", "has an event and no row")
+def _compare(replay: _Replay, table: str, found: Iterator[tuple[str, str | None]], expected: dict[str, str]) -> None:
+    for key, digest in found:
+        stated = expected.pop(key, None)
+        if stated is None:
+            replay.find(Fault.ROW_UNRECORDED, f"{table} {key}", "stands in the table without an event")
+        elif stated != digest:
+            replay.find(Fault.ROW_DIFFERS, f"{table} {key}", "not as the last event about it left it")
+    for key in expected:
+        replay.find(Fault.ROW_MISSING, f"{table} {key}", "has an event and no row")
+
+
+def _digest(digest: Callable[[Any], str], content: object) -> str | None:
+    try:
+        return digest(content)
+    except (rfc8785.CanonicalizationError, AttributeError):
+        return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, Integer, and_, func, insert, or_, select, type_coerce
+from sqlalchemy import Connection, Integer, and_, func, or_, select, type_coerce
 
 from change_executor import policy
 from change_executor.config import ExecutorSettings
@@ -16,7 +16,7 @@ from change_executor.intake.doorway import Listing, cursor_of
 from change_executor.intake.proposer_tokens import Proposer
 from change_executor.intake.views import view
 from change_executor.journal import schema
-from change_executor.journal.journal import Journal, NewProposal, Proposal, Writing, read_proposal
+from change_executor.journal.journal import Journal, NewProposal, Proposal, read_proposal
 from change_executor.lifecycle import OPEN, Event, TransitionRefused
 from change_executor.policy import ProposingRuling
 from shared.proposal import PROPOSAL_ID, ProposalRequest, ProposalView, State
@@ -88,9 +88,9 @@ def propose(
                 to_role=request.to_role,
                 expires_at=policy.expires_at(queue, writing.now),
                 predecessor=None if latest is None else latest.id,
-            )
+            ),
+            {} if request.reason is None else {"reason": request.reason},
         )
-        _keep_reason(writing, made.id, request.reason)
         return Proposed(view(writing.connection, made), created=True)
 
 
@@ -182,8 +182,3 @@ def _latest(connection: Connection, queue_id: str, email_id: str) -> Proposal | 
 
 def _new_id(random_octets: RandomOctets) -> str:
     return "P" + base64.b32hexencode(random_octets(_ID_OCTETS)).decode("ascii").lower()[:_ID_CHARACTERS]
-
-
-def _keep_reason(writing: Writing, proposal_id: str, reason: str | None) -> None:
-    if reason is not None:
-        writing.connection.execute(insert(schema.texts).values(proposal=proposal_id, kind="reason", text=reason))

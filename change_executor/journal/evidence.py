@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Final
 
 from sqlalchemy import Connection, insert, select
-from sqlalchemy.dialects.sqlite import insert as insert_or_replace
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Proposal, Writing, event_details
@@ -31,6 +30,7 @@ class Evidence:
     copies: int
     reading_version: str
     reading_sha256: str
+    sender_sha256: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,8 @@ def read(connection: Connection, evidence_id: int) -> DatedEvidence:
 
 
 def keep_text(writing: Writing, proposal_id: str, kind: str, text: str) -> None:
-    """Write a text of a proposal, in place of the one of this kind that it had."""
-    statement = insert_or_replace(schema.texts).values(proposal=proposal_id, kind=kind, text=text)
-    writing.connection.execute(
-        statement.on_conflict_do_update(index_elements=["proposal", "kind"], set_={"text": statement.excluded.text})
-    )
+    """Write a text of a proposal, in place of the one of this kind that it had; before the event that goes with it."""
+    writing.keep_text(proposal_id, kind, text)
 
 
 def text(connection: Connection, proposal_id: str, kind: str) -> str | None:

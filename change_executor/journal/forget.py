@@ -9,13 +9,13 @@ from change_executor.journal import schema
 from change_executor.journal.journal import Journal
 
 # A year's backlog is forgotten in steps, so that no agent and no person waits for the write lock.
-_PROPOSALS_AT_ONCE: Final = 500
+_PROPOSALS_AT_ONCE: Final = 200
 
 
 def forget_texts(journal: Journal, after: timedelta) -> int:
     """Delete the texts of proposals that ended at least `after` ago; returns of how many proposals.
 
-    Each step is on record as a number. Raises `JournalUnavailable`; what was forgotten until then stays so.
+    Each step is on record with the proposals' ids. Raises `JournalUnavailable`; what was forgotten until then stays so.
     """
     forgotten = 0
     while done := _forget_some(journal, after):
@@ -38,8 +38,10 @@ def _forget_some(journal: Journal, after: timedelta) -> int:
             select(func.count()).select_from(table).where(table.c.proposal.in_(ids))
         ).scalar_one()
         writing.connection.execute(delete(table).where(table.c.proposal.in_(ids)))
+        writing.connection.execute(delete(schema.threads).where(schema.threads.c.proposal.in_(ids)))
         if ids:
-            writing.append("texts:forget", "texts", "executor", {"proposals": len(ids), "texts": texts})
+            # By name, so that a text that is gone without having been forgotten is found.
+            writing.append("texts:forget", "texts", "executor", {"proposals": list(ids), "texts": texts})
         return len(ids)
 
 

@@ -1,40 +1,36 @@
 """Writing and reading the journal: transactions, the one way to append, the one way to advance a proposal."""
 
 import json
-import sqlite3
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final, Self
 
-import rfc8785
-from sqlalchemy import Connection, Engine, create_engine, event, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.engine import RowMapping
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
-from sqlalchemy.exc import TimeoutError as NoConnectionFree
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.exc import IntegrityError
 
 from change_executor import lifecycle
-from change_executor.errors import AnotherIsOpen, JournalUnavailable, NoSuchProposal, VersionChanged
-from change_executor.journal import chain, schema
+from change_executor.errors import AnotherIsOpen, NoSuchProposal, VersionChanged
+from change_executor.journal import chain, coverage, schema
+from change_executor.journal.engine import driver_of, machine_errors, reader_engine, writer_engine
+from change_executor.journal.group import GroupCommit
 from change_executor.lifecycle import Event
 from shared.proposal import State
 
 Clock = Callable[[], datetime]
 
-# A writer of another process (a command) holds the lock for milliseconds; ten seconds means that something is stuck.
-BUSY_MILLISECONDS: Final = 10_000
-
-# Wrong statements and refused rows are our own mistakes, or answers that the caller asked for; all other errors are
-# the machine's: full, locked, unreadable.
-_OURS: Final = (IntegrityError, ProgrammingError, DataError, NotSupportedError)
-
+_HEAD: Final = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
+_APPEND: Final = (
+    "INSERT INTO events (seq, at, kind, subject, actor, details, previous, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
 
 # Made once: making a statement costs as much as running it.
-_HEAD: Final = select(schema.events.c.seq, schema.events.c.hash).order_by(schema.events.c.seq.desc()).limit(1)
-_APPEND: Final = insert(schema.events)
+_CREATE: Final = insert(schema.proposals)
+
+_NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,42 +86,55 @@ class Writing:
     def __init__(self, connection: Connection, now: datetime) -> None:
         self.connection = connection
         self.now = now
+        # Digests of texts that were written and stand in no event yet, by proposal and kind.
+        self._unstated: dict[str, dict[str, str]] = {}
 
-    def append(self, kind: str, subject: str, actor: str, details: dict[str, Any] | None = None) -> str:
-        """Append one event to the chain and return its hash. `details`: ids, digests and codes, never content."""
-        head = self.connection.execute(_HEAD).first()
-        seq, previous = (1, chain.FIRST_PREVIOUS) if head is None else (head.seq + 1, head.hash)
-        content = {} if details is None else details
-        digest = chain.event_hash(
-            seq=seq,
-            at=schema.to_microseconds(self.now),
-            kind=kind,
-            subject=subject,
-            actor=actor,
-            details=content,
-            previous=previous,
+    def append(
+        self,
+        kind: str,
+        subject: str,
+        actor: str,
+        details: dict[str, Any] | None = None,
+        *,
+        row: coverage.Row | None = None,
+    ) -> str:
+        """Append one event to the chain and return its hash. `details`: ids, digests and codes, never content.
+
+        `row` is the covered row, as it stands now, that the event is about; of some kinds the subject names it.
+        """
+        content = {} if details is None else dict(details)
+        covered = row or coverage.row_of(kind, subject)
+        if covered is not None:
+            content["row"] = coverage.stated(self.connection, covered)
+        if (texts := self._unstated.pop(subject, None)) is not None:
+            content["texts"] = texts
+        text, at = chain.canonical(content), schema.to_microseconds(self.now)
+        # Straight to the driver: the expression language costs several times what an event costs.
+        driver = driver_of(self.connection)
+        head = driver.execute(_HEAD).fetchone()
+        seq, previous = (1, chain.FIRST_PREVIOUS) if head is None else (head[0] + 1, head[1])
+        digest = chain.event_hash_of(
+            seq=seq, at=at, kind=kind, subject=subject, actor=actor, details=text, previous=previous
         )
-        self.connection.execute(
-            _APPEND,
-            {
-                "seq": seq,
-                "at": self.now,
-                "kind": kind,
-                "subject": subject,
-                "actor": actor,
-                "details": rfc8785.dumps(content).decode(),
-                "previous": previous,
-                "hash": digest,
-            },
-        )
+        driver.execute(_APPEND, (seq, at, kind, subject, actor, text, previous, digest))
         return digest
+
+    def keep_text(self, proposal_id: str, kind: str, text: str) -> None:
+        """Write a text of a proposal, in place of the one of this kind; its next event states the digest."""
+        self.connection.execute(schema.keep_text, {"proposal": proposal_id, "kind": kind, "text": text})
+        self._unstated.setdefault(proposal_id, {})[kind] = coverage.text_digest(text)
+
+    def state_texts(self) -> None:
+        """Append an event for each proposal whose texts stand in none yet: what no event covers could change unseen."""
+        for proposal_id in tuple(self._unstated):
+            self.append("text:keep", proposal_id, "executor")
 
     def proposal(self, proposal_id: str) -> Proposal:
         """Return a proposal as this transaction sees it, or raise `NoSuchProposal`."""
         return read_proposal(self.connection, proposal_id)
 
-    def create(self, new: NewProposal) -> Proposal:
-        """Insert a pending proposal of its agent; journalled as `proposal:propose`.
+    def create(self, new: NewProposal, texts: Mapping[str, str] = _NO_TEXTS) -> Proposal:
+        """Insert a pending proposal of its agent, with its texts by kind; journalled as `proposal:propose`.
 
         Raises `AnotherIsOpen` where queue and Email have an open one.
         """
@@ -143,7 +152,9 @@ class Writing:
             "predecessor": new.predecessor,
         }
         with _one_open(new.id):
-            self.connection.execute(insert(schema.proposals).values(**values))
+            self.connection.execute(_CREATE, values)
+        for kind, text in texts.items():
+            self.keep_text(new.id, kind, text)
         stated = {key: value for key, value in values.items() if key not in {"id", "state", "version"}}
         details = {"from": None, "to": State.PENDING.value, "version": 1, "set": recorded(stated)}
         self.append("proposal:propose", new.id, f"agent:{new.agent}", details)
@@ -211,7 +222,14 @@ class Writing:
         assert done.rowcount == 1, "the write lock is held, so the row cannot have changed"
         changed = {column: value for column, value in values.items() if getattr(before, column) != value}
         stated = {"from": before.state.value, "to": state.value, "version": before.version + 1}
-        self.append(kind, before.id, actor, (details or {}) | stated | {"set": recorded(changed)})
+        looked_at = values.get("evidence")
+        self.append(
+            kind,
+            before.id,
+            actor,
+            (details or {}) | stated | {"set": recorded(changed)},
+            row=None if looked_at is None else ("evidence", looked_at),
+        )
 
 
 @contextmanager
@@ -265,26 +283,20 @@ class Journal:
     def __init__(self, url: str, clock: Clock) -> None:
         self._clock = clock
         self._writer = writer_engine(url)
-        self._reader = _engine(url, "BEGIN")
-        self._turn = threading.Lock()
-        self._whose_turn: int | None = None
+        self._reader = reader_engine(url)
+        self._group = GroupCommit(self._writer)
         self._listeners: tuple[Callable[[], None], ...] = ()
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
-        """Open a write transaction; it commits at the end of the block and wakes the listeners after that.
+        """Open a write transaction; it commits after the block, with those of other threads that waited meanwhile.
 
-        An exception that leaves the block takes everything in it back.
+        What is committed wakes the listeners. An exception that leaves the block takes everything in it back.
         """
-        assert self._whose_turn != threading.get_ident(), "a write transaction inside another would wait for itself"
-        with self._turn, _machine_errors():
-            self._whose_turn = threading.get_ident()
-            try:
-                with self._writer.begin() as connection:
-                    yield Writing(connection, self._clock())
-                    _still_in_transaction(connection)
-            finally:
-                self._whose_turn = None
+        with self._group.turn() as connection:
+            writing = Writing(connection, self._clock())
+            yield writing
+            writing.state_texts()
         for listener in self._listeners:
             # What was committed stays committed: a loop that is closed meanwhile must not turn it into a refusal.
             with suppress(RuntimeError):
@@ -293,7 +305,7 @@ class Journal:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Open a read transaction: one consistent snapshot."""
-        with _machine_errors(), self._reader.begin() as connection:
+        with machine_errors(), self._reader.begin() as connection:
             yield connection
 
     def now(self) -> datetime:
@@ -310,59 +322,6 @@ class Journal:
 
     def close(self) -> None:
         """Close every connection."""
+        self._group.close()
         self._writer.dispose()
         self._reader.dispose()
-
-
-@contextmanager
-def _machine_errors() -> Iterator[None]:
-    try:
-        yield
-    except _OURS:
-        raise
-    except DBAPIError as error:
-        raise JournalUnavailable(str(error.orig)) from error
-    except (sqlite3.Error, NoConnectionFree) as error:
-        raise JournalUnavailable(str(error)) from error
-
-
-def _still_in_transaction(connection: Connection) -> None:
-    # SQLite may end a transaction by itself on a full disk; what was caught and went on would be written piecemeal.
-    driver_connection = connection.connection.driver_connection
-    if driver_connection is None or not driver_connection.in_transaction:
-        raise JournalUnavailable("the database ended the transaction by itself")
-
-
-def writer_engine(url: str) -> Engine:
-    """Return an engine whose transactions hold the write lock from their beginning, across processes."""
-    return _engine(url, "BEGIN IMMEDIATE")
-
-
-def _engine(url: str, begin: str) -> Engine:
-    # Errors are logged, and parameters hold what agents and people wrote.
-    engine = create_engine(url, connect_args={"check_same_thread": False}, hide_parameters=True)
-    read_only = begin == "BEGIN"
-
-    @event.listens_for(engine, "connect")
-    def _set_up(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
-        # None: transactions are begun by us, in the mode that we choose.
-        connection.isolation_level = None
-        cursor = connection.cursor()
-        for pragma in (
-            f"busy_timeout={BUSY_MILLISECONDS}",
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            "foreign_keys=ON",
-            "trusted_schema=OFF",
-            # What is forgotten is overwritten too.
-            "secure_delete=ON",
-            f"query_only={'ON' if read_only else 'OFF'}",
-        ):
-            cursor.execute(f"PRAGMA {pragma}")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        connection.exec_driver_sql(begin)
-
-    return engine

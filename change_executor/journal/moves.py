@@ -1,10 +1,13 @@
 """Intents: what a MOVE was meant to do, committed before its first octet leaves, and what became of it."""
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, Self
 
+import rfc8785
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.engine import RowMapping
 
@@ -13,6 +16,20 @@ from change_executor.journal.journal import Writing
 from change_executor.lifecycle import IN_FLIGHT
 
 EXECUTOR: Final = "executor"
+
+
+class MoveMethod(StrEnum):
+    """How a message gets from one mailbox into the other: UID MOVE, or COPY, STORE and UID EXPUNGE where it is none."""
+
+    MOVE = "move"
+    COPY = "copy"
+
+
+class CopyStep(StrEnum):
+    """How far a move by copy is known to have come: the copy lies in the target; the source is flagged Deleted."""
+
+    COPIED = "copied"
+    FLAGGED = "flagged"
 
 
 class MoveKind(StrEnum):
@@ -34,7 +51,10 @@ _MOVED: Final = ("moved", "found_in_target")
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A row of `moves` as it is committed: one message, by UID and digest, from one mailbox to another."""
+    """A row of `moves` as it is committed: one message, by UID and digest, from one mailbox to another.
+
+    `elsewhere` holds UIDVALIDITY and UIDNEXT of the queue's other destinations, by name.
+    """
 
     proposal: str
     kind: MoveKind
@@ -48,11 +68,13 @@ class Intent:
     octets_sha256: str
     size: int
     internaldate: str
+    method: MoveMethod = MoveMethod.MOVE
+    elsewhere: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An intent with its id and what became of it; times are aware UTC."""
+    """An intent with its id and what became of it; times are aware UTC, `new_uid` the UID in the target once known."""
 
     id: int
     intent: Intent
@@ -60,18 +82,22 @@ class Move:
     concluded_at: datetime | None
     conclusion: str | None
     new_uid: int | None
+    step: CopyStep | None = None
 
     @classmethod
     def from_row(cls, row: RowMapping) -> Self:
         """Return the frozen value of a full row."""
         own = {name: row[name] for name in ("id", "started_at", "concluded_at", "conclusion", "new_uid")}
-        rest = {name: value for name, value in row.items() if name not in own}
-        return cls(intent=Intent(**{**rest, "kind": MoveKind(row["kind"])}), **own)
+        rest = {name: row[name] for name in Intent.__slots__}
+        rest |= {"kind": MoveKind(row["kind"]), "method": MoveMethod(row["method"])}
+        rest["elsewhere"] = {name: (both[0], both[1]) for name, both in json.loads(row["elsewhere"] or "{}").items()}
+        return cls(intent=Intent(**rest), step=None if row["step"] is None else CopyStep(row["step"]), **own)
 
 
 def begin(writing: Writing, intent: Intent) -> int:
     """Write an intent and its event, and return its id. The mailbox names stay out of the chain."""
     values = {name: getattr(intent, name) for name in Intent.__slots__}
+    values["elsewhere"] = rfc8785.dumps({name: list(both) for name, both in intent.elsewhere.items()}).decode()
     done = writing.connection.execute(insert(schema.moves).values(started_at=writing.now, **values))
     assert done.inserted_primary_key is not None, "SQLite numbers the rows"
     move_id = int(done.inserted_primary_key[0])
@@ -85,19 +111,35 @@ def begin(writing: Writing, intent: Intent) -> int:
             "source": {"uidvalidity": intent.source_uidvalidity, "uid": intent.source_uid},
             "target": {"uidvalidity": intent.target_uidvalidity, "uidnext": intent.target_uidnext},
             "sha256": intent.octets_sha256,
+            "method": intent.method.value,
         },
+        row=("moves", move_id),
     )
     return move_id
 
 
+def come_as_far(writing: Writing, move_id: int, step: CopyStep, new_uid: int) -> None:
+    """Write that a move by copy has come as far as `step`: its event is the proof that the next step may be taken."""
+    done = writing.connection.execute(
+        update(schema.moves)
+        .where(schema.moves.c.id == move_id, schema.moves.c.concluded_at.is_(None))
+        .values(step=step.value, new_uid=new_uid)
+    )
+    assert done.rowcount == 1, "an intent that is concluded takes no more steps"
+    details = {"move": move_id, "step": step.value, "newUid": new_uid}
+    writing.append("move:step", _proposal_of(writing, move_id), EXECUTOR, details, row=("moves", move_id))
+
+
 def conclude(writing: Writing, move_id: int, conclusion: str, new_uid: int | None = None) -> None:
-    """Write what became of an intent; the proposal's own event, in the same transaction, puts it in the chain."""
+    """Write what became of an intent, and its event."""
     done = writing.connection.execute(
         update(schema.moves)
         .where(schema.moves.c.id == move_id, schema.moves.c.concluded_at.is_(None))
         .values(concluded_at=writing.now, conclusion=conclusion, new_uid=new_uid)
     )
     assert done.rowcount == 1, "an intent is concluded once"
+    details = {"move": move_id, "conclusion": conclusion, "newUid": new_uid}
+    writing.append("move:concluded", _proposal_of(writing, move_id), EXECUTOR, details, row=("moves", move_id))
 
 
 def under_way(connection: Connection, proposal_id: str) -> Move | None:
@@ -162,3 +204,10 @@ def conclude_settled(writing: Writing) -> None:
     """Conclude the intents of proposals that a person settled: nobody reconciles them any more."""
     for move_id in settled(writing.connection):
         conclude(writing, move_id, SETTLED)
+
+
+def _proposal_of(writing: Writing, move_id: int) -> str:
+    proposal: str = writing.connection.execute(
+        select(schema.moves.c.proposal).where(schema.moves.c.id == move_id)
+    ).scalar_one()
+    return proposal

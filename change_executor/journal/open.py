@@ -16,7 +16,8 @@ from sqlalchemy import Connection, Engine, make_url
 from sqlalchemy.exc import DBAPIError
 
 from change_executor.journal import migrations
-from change_executor.journal.journal import Clock, Journal, writer_engine
+from change_executor.journal.engine import writer_engine
+from change_executor.journal.journal import Clock, Journal
 from shared.settings import ConfigurationError
 
 # The journal tells which agent asked for what, and holds the digests of tokens: its owner's alone.
@@ -39,7 +40,7 @@ def open_journal(url: str, clock: Clock, *, may_create: bool = True) -> Journal:
     try:
         with _folder_locked(path):
             _make_private(path)
-            _migrate(url, path)
+            _migrate(url, path, clock)
     except OSError as error:
         raise ConfigurationError(
             f"[journal] url = {url}",
@@ -103,15 +104,15 @@ def _make_private(path: Path) -> None:
         os.close(descriptor)
 
 
-def _migrate(url: str, path: Path) -> None:
+def _migrate(url: str, path: Path, clock: Clock) -> None:
     engine = writer_engine(url)
     try:
-        _migrate_with(engine, path)
+        _migrate_with(engine, path, clock)
     finally:
         engine.dispose()
 
 
-def _migrate_with(engine: Engine, path: Path) -> None:
+def _migrate_with(engine: Engine, path: Path, clock: Clock) -> None:
     with engine.begin() as connection:
         if _version(connection) == migrations.HEAD:
             return
@@ -122,7 +123,7 @@ def _migrate_with(engine: Engine, path: Path) -> None:
 
         config = Config()
         config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-        config.attributes["connection"] = connection
+        config.attributes |= {"connection": connection, "now": clock()}
         try:
             command.upgrade(config, "head")
         except CommandError as error:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+from sqlalchemy.dialects.sqlite import insert as insert_or_replace
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
@@ -100,6 +101,8 @@ evidence = Table(
     Column("copies", Integer, nullable=False, comment="identical copies in incoming, this one included"),
     Column("reading_version", String, nullable=False, comment="of the code that made the reading"),
     Column("reading_sha256", String, nullable=False, comment="of the reading's canonical JSON in texts"),
+    Column("sender_sha256", String, comment="of the one address in From, in lower case; null where it has not one"),
+    Index("evidence_by_sender", "sender_sha256"),
     comment="What the executor saw when it looked at the message for a proposal.",
 )
 
@@ -110,6 +113,19 @@ texts = Table(
     Column("kind", String, primary_key=True, comment="reason, decision_reason, reading, hints, source"),
     Column("text", Text, nullable=False),
     comment="Everything from mail, agents and people that is content; deleted some time after a proposal's end.",
+)
+
+# In place of the text of this kind that the proposal had.
+_text = insert_or_replace(texts)
+keep_text = _text.on_conflict_do_update(index_elements=["proposal", "kind"], set_={"text": _text.excluded.text})
+
+threads = Table(
+    "threads",
+    metadata,
+    Column("proposal", String, ForeignKey("proposals.id"), primary_key=True),
+    Column("id_sha256", String, primary_key=True, comment="of a Message-ID that the message has, answers or refers to"),
+    Index("threads_by_id", "id_sha256"),
+    comment="What ties a proposal's message to others of its thread; goes with the texts.",
 )
 
 moves = Table(
@@ -132,6 +148,11 @@ moves = Table(
     Column("concluded_at", UtcMicroseconds),
     Column("conclusion", String, comment="the lifecycle event that ended it, or null while it may be under way"),
     Column("new_uid", Integer, comment="the UID in the target, once known"),
+    Column(
+        "method", String, nullable=False, server_default="move", comment="move (UID MOVE), or copy where there is none"
+    ),
+    Column("step", String, comment="of a copy, how far it is known to have come: copied, flagged"),
+    Column("elsewhere", Text, comment="canonical JSON: UIDVALIDITY and UIDNEXT of the other destinations, by name"),
     comment="An intent, committed before the first octet of a MOVE leaves, and what became of it.",
 )
 
@@ -185,6 +206,36 @@ switches = Table(
     Column("since", UtcMicroseconds, nullable=False),
     Column("by", String, nullable=False),
     comment="The row exists while the switch is on; a restart does not forget it.",
+)
+
+revoked_agents = Table(
+    "revoked_agents",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("since", UtcMicroseconds, nullable=False),
+    Column("by", String, nullable=False),
+    comment="An agent whose proposals are neither taken nor moved; the row goes when it gets a new token.",
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("agent", String, primary_key=True),
+    Column("key_sha256", String, primary_key=True),
+    Column("request_sha256", String, nullable=False, comment="of the body as it was sent"),
+    Column("proposal", String, ForeignKey("proposals.id"), nullable=False),
+    Column("created", Integer, nullable=False, comment="1 where the request made the proposal"),
+    Column("at", UtcMicroseconds, nullable=False),
+    Index("idempotency_keys_by_time", "at"),
+    comment="A request that was answered and may come again; forgotten after a day.",
+)
+
+probes = Table(
+    "probes",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("at", UtcMicroseconds, nullable=False),
+    comment="Written now and then by who is asked for health: a journal that can be read may still be full.",
 )
 
 examinations = Table(

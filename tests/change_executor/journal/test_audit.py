@@ -78,7 +78,11 @@ def independent(url: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("kind", "details"),
     [
-        ("move:intended", {"move": [1]}),
+        ("move:intended", {"row": [1]}),
+        ("move:intended", {"row": {"table": "events", "key": "1", "sha256": "a"}}),
+        ("text:keep", {"texts": {"reason": 1}}),
+        ("journal:adopt", {"table": "moves", "rows": [1]}),
+        ("journal:adopt", {"table": "events", "rows": {}}),
         ("proposal:evidence", {"version": 2, "set": {"evidence": [1]}}),
         ("proposal:wait", {"version": "a"}),
         ("proposal:wait", {"version": True}),

@@ -169,7 +169,7 @@ def test_a_transaction_that_the_database_ended_is_not_carried_on_piecemeal(journ
 def test_a_journal_that_another_process_holds_is_unavailable_not_lost(
     journal: Journal, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("change_executor.journal.journal.BUSY_MILLISECONDS", 50)
+    monkeypatch.setattr("change_executor.journal.engine.BUSY_MILLISECONDS", 50)
     other = open_journal(url, MovableClock())
     with journal.writing() as writing:
         writing.append("test:event", "x", "operator")

@@ -27,7 +27,7 @@ def with_texts(journal: Journal, number: int, *events: Event) -> str:
     with journal.writing() as writing:
         made = writing.create(new_proposal(number))
         for kind in ("reason", "reading"):
-            writing.connection.execute(schema.texts.insert().values(proposal=made.id, kind=kind, text=SECRET))
+            writing.keep_text(made.id, kind, SECRET)
         for event in events:
             writing.advance(made.id, event, "person:ada")
     return made.id

@@ -1,0 +1,90 @@
+"""Connections to the journal's database: one that holds the write lock, and as many readers as are needed."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as NoConnectionFree
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from change_executor.errors import JournalUnavailable
+
+# A writer of another process (a command) holds the lock for milliseconds; ten seconds means that something is stuck.
+BUSY_MILLISECONDS: Final = 10_000
+
+# Wrong statements and refused rows are our own mistakes, or answers that the caller asked for; all other errors are
+# the machine's: full, locked, unreadable.
+_OURS: Final = (IntegrityError, ProgrammingError, DataError, NotSupportedError)
+
+
+def writer_engine(url: str) -> Engine:
+    """Return an engine whose transactions hold the write lock from their beginning, across processes."""
+    return _engine(url, "BEGIN IMMEDIATE")
+
+
+def reader_engine(url: str) -> Engine:
+    """Return an engine whose transactions are snapshots and can write nothing."""
+    return _engine(url, "BEGIN")
+
+
+@contextmanager
+def machine_errors() -> Iterator[None]:
+    """Turn what the machine did to the database into `JournalUnavailable`."""
+    try:
+        yield
+    except _OURS:
+        raise
+    except DBAPIError as error:
+        raise JournalUnavailable(str(error.orig)) from error
+    except (sqlite3.Error, NoConnectionFree) as error:
+        raise JournalUnavailable(str(error)) from error
+
+
+def driver_of(connection: Connection) -> sqlite3.Connection:
+    """Return the driver's connection under one of SQLAlchemy's."""
+    found = connection.connection.driver_connection
+    if not isinstance(found, sqlite3.Connection):
+        raise JournalUnavailable("the connection to the database is gone")
+    return found
+
+
+def still_in_transaction(driver: sqlite3.Connection) -> None:
+    """Raise `JournalUnavailable` where SQLite ended the transaction by itself, as it may on a full disk.
+
+    What was caught and went on would be written piecemeal otherwise.
+    """
+    if not driver.in_transaction:
+        raise JournalUnavailable("the database ended the transaction by itself")
+
+
+def _engine(url: str, begin: str) -> Engine:
+    # Errors are logged, and parameters hold what agents and people wrote.
+    engine = create_engine(url, connect_args={"check_same_thread": False}, hide_parameters=True)
+    read_only = begin == "BEGIN"
+
+    @event.listens_for(engine, "connect")
+    def _set_up(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
+        # None: transactions are begun by us, in the mode that we choose.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in (
+            f"busy_timeout={BUSY_MILLISECONDS}",
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "trusted_schema=OFF",
+            # What is forgotten is overwritten too.
+            "secure_delete=ON",
+            f"query_only={'ON' if read_only else 'OFF'}",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(begin)
+
+    return engine
