@@ -14,16 +14,21 @@ from typing import Any, Final
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 from structlog.typing import FilteringBoundLogger
 
 from agent_reader import listening
 from agent_reader.access import Access
 from agent_reader.config import ReaderSettings
 from agent_reader.door.faults import Faults
+from agent_reader.door.keeper import Places
 from agent_reader.imap.fetcher import Fetcher
 from agent_reader.imap.precedence import Precedence
 from agent_reader.jmap.http import make_app as make_jmap_app
 from agent_reader.jmap.session import ServedAccount
+from agent_reader.mcp.cursors import Cursors
+from agent_reader.mcp.desk import Desk
+from agent_reader.mcp.door import McpDoor, beside
 from agent_reader.peers import PeerProtocol, allowed_uids
 from agent_reader.private_socket import make_app as make_private_app
 from agent_reader.query import BlobCache, BlobReader
@@ -55,6 +60,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
     with contextlib.ExitStack() as stack:
         stack.enter_context(listening.sole_use_of(folder))
         access = stack.enter_context(Access(folder, _now, secrets.token_bytes))
+        cursors = stack.enter_context(contextlib.closing(Cursors(folder)))
         watch = StateWatch()
         store = stack.enter_context(contextlib.closing(Store(folder, _now, announce=watch.announce)))
         cache = stack.enter_context(contextlib.closing(BlobCache(folder / BLOBS_NAME, settings.blobs.cache_octets)))
@@ -73,8 +79,13 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         faults = Faults(log, secrets.token_bytes)
         fetchers = {account.id: Fetcher(account, Precedence()) for account in settings.accounts}
         blobs = BlobReader(fetchers, cache, settings.blobs.largest_octets)
+        # An agent's places are its own, whichever of the two doors it comes by.
+        places = Places()
+        jmap = _jmap(settings, store, access, blobs, watch, log, places)
+        desk = _desk(settings, store, access, cursors, faults)
+        mcp = McpDoor(desk, access, places, settings.server.public_url)
         doors = (
-            Door(_jmap(settings, store, access, blobs, watch, log), tuple(tcp), BoundedProtocol),
+            Door(beside(mcp, jmap), tuple(tcp), BoundedProtocol),
             Door(_private(settings, store, access, faults), tuple(private), PeerProtocol),
         )
         unproven = [worker for worker in workers if not proven.knows(worker.account)]
@@ -86,7 +97,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
 class Door:
     """An ASGI app, the sockets that lead to it, and the HTTP protocol that is spoken there."""
 
-    app: FastAPI
+    app: ASGIApp
     sockets: tuple[socket.socket, ...]
     protocol: type[BoundedProtocol]
 
@@ -98,6 +109,7 @@ def _jmap(
     blobs: BlobReader,
     watch: StateWatch,
     log: FilteringBoundLogger,
+    places: Places,
 ) -> FastAPI:
     accounts = [ServedAccount(account.id, account.name or account.user) for account in settings.accounts]
     return make_jmap_app(
@@ -109,7 +121,13 @@ def _jmap(
         log=log,
         randomness=secrets.token_bytes,
         public_url=settings.server.public_url,
+        places=places,
     )
+
+
+def _desk(settings: ReaderSettings, store: Store, access: Access, cursors: Cursors, faults: Faults) -> Desk:
+    account_ids = [account.id for account in settings.accounts]
+    return Desk(store, access, cursors, account_ids, faults, _now, secrets.token_bytes)
 
 
 def _private(settings: ReaderSettings, store: Store, access: Access, faults: Faults) -> FastAPI:
@@ -199,7 +217,7 @@ def _server(door: Door) -> _Server:
             http=door.protocol,
             backlog=BACKLOG,
             ws="none",
-            lifespan="off",
+            lifespan="on",
             log_config=None,
             access_log=False,
             server_header=False,

@@ -66,3 +66,8 @@ def internal_fault(fault: str) -> Problem:
         "Try again once; if it fails again, tell the operator the fault's id.",
         retryable=True,
     )
+
+
+def method_not_allowed(allowed: str) -> Problem:
+    """Refuse an HTTP method at a path that has one only."""
+    return Problem(405, "method_not_allowed", "This path does not take this HTTP method.", f"Use {allowed}.")

@@ -1,0 +1,51 @@
+"""One tool call: what it may look at, and what it writes and shows."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from agent_reader.access import Agent, Shown
+from agent_reader.mcp.cursors import Cursor, Cursors
+from agent_reader.mcp.views import Views
+from agent_reader.store.snapshot import Snapshot, StoredEmail
+from agent_reader.tool_answers.arguments import Arguments
+from agent_reader.tool_answers.sheet import Sheet
+
+
+@dataclass(slots=True)
+class Call:
+    """A tool call while it is answered: one account in one state, an answer's sheet, and what goes on record."""
+
+    tool: str
+    agent: Agent
+    snapshot: Snapshot = field(repr=False)
+    arguments: Arguments = field(repr=False)
+    sheet: Sheet = field(repr=False)
+    views: Views = field(repr=False)
+    cursors: Cursors = field(repr=False)
+    now: datetime
+    _place: Cursor | None = None
+    _shown: dict[str, bool] = field(default_factory=dict, repr=False)
+
+    def shows(self, email_ids: Iterable[str], *, opened: bool = False) -> None:
+        """Note that the answer names Emails, or with `opened` holds text of their bodies."""
+        for email_id in email_ids:
+            self._shown[email_id] = self._shown.get(email_id, False) or opened
+
+    def email(self, email_id: str) -> StoredEmail | None:
+        """Return an Email that the token shows."""
+        return self.snapshot.emails([email_id]).get(email_id)
+
+    def record(self) -> Shown:
+        """Return the line of the read log."""
+        opened = tuple(email_id for email_id, is_opened in self._shown.items() if is_opened)
+        return Shown(f"mcp/{self.tool}", self.snapshot.account_id, tuple(self._shown), opened)
+
+    def moves_to(self, place: Cursor) -> None:
+        """Note where the agent stands in the news after this answer."""
+        self._place = place
+
+    def keep_place(self) -> None:
+        """Keep that place on disk."""
+        if self._place is not None:
+            self.cursors.write(self.agent.name, self.snapshot.account_id, self._place)

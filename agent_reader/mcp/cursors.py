@@ -1,0 +1,80 @@
+"""Where each agent stands in the news of each account: kept on disk, so that a restart tells nothing twice.
+
+A file of its own beside the read log: it is made anew without loss but one repeated look, the log never.
+"""
+
+import os
+import threading
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from agent_reader.access.read_log import microseconds, moment_of
+from agent_reader.errors import AccessUnavailable
+from shared.settings import ConfigurationError
+
+FILE_NAME: Final = "cursors.db"
+
+_BUSY_MILLISECONDS: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """`state` is the Email state up to which all was told; mail received before `floor` is never news."""
+
+    state: str
+    floor: datetime
+
+
+class Cursors:
+    """The cursors of one reader; any thread may call. Raises `AccessUnavailable` where the file cannot be used."""
+
+    def __init__(self, folder: Path) -> None:
+        path = folder / FILE_NAME
+        try:
+            # SQLite gives its -wal and -shm files the mode of the database.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._connection = apsw.Connection(str(path))
+            self._connection.set_busy_timeout(_BUSY_MILLISECONDS)
+            self._connection.pragma("journal_mode", "wal")
+            self._connection.pragma("trusted_schema", "off")
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS cursors (agent TEXT, account TEXT, state TEXT NOT NULL, "
+                "floor INTEGER NOT NULL, PRIMARY KEY (agent, account)) WITHOUT ROWID"
+            )
+        except (OSError, apsw.Error) as error:
+            raise ConfigurationError(
+                "[store]", f"{path} cannot be used: {error}.", "Remove it: each agent's next look is then its first."
+            ) from None
+        self._turn = threading.Lock()
+
+    def read(self, agent: str, account: str) -> Cursor | None:
+        """Return where an agent stands, None before its first look."""
+        with self._turn:
+            try:
+                row = self._connection.execute(
+                    "SELECT state, floor FROM cursors WHERE agent = ? AND account = ?", (agent, account)
+                ).fetchone()
+            except apsw.Error as error:
+                raise AccessUnavailable(type(error).__name__) from error
+        return None if row is None else Cursor(str(row[0]), moment_of(int(row[1])))
+
+    def write(self, agent: str, account: str, cursor: Cursor) -> None:
+        """Keep where an agent stands; on disk once this returns."""
+        with self._turn:
+            try:
+                self._connection.execute(
+                    "INSERT INTO cursors (agent, account, state, floor) VALUES (?, ?, ?, ?) "
+                    "ON CONFLICT DO UPDATE SET state = excluded.state, floor = excluded.floor",
+                    (agent, account, cursor.state, microseconds(cursor.floor)),
+                )
+            except apsw.Error as error:
+                raise AccessUnavailable(type(error).__name__) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._turn:
+            self._connection.close()

@@ -1,0 +1,142 @@
+"""The HTTP door: who may come in, how much at once, and then the SDK's transport. POST /mcp, and nothing else.
+
+The SDK is imported by a thread while the reader starts, so that nobody waits a second for what may not be used.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from agent_reader.access import Access, Agent
+from agent_reader.door import problems
+from agent_reader.door.gate import HostGate, read_body, refusal
+from agent_reader.door.keeper import Keeper, Places
+from agent_reader.mcp.desk import AGENT_IN_SCOPE, Desk
+
+PATH: Final = "/mcp"
+
+# A call's arguments are a few hundred octets; the longest list of ids takes one thousand.
+MAX_BODY_OCTETS: Final = 64 * 1024
+MAX_BODY_SECONDS: Final = 10.0
+
+
+class _Transport(Protocol):
+    """What the door needs of the SDK's session manager."""
+
+    def run(self) -> Any:  # noqa: ANN401 - an asynchronous context manager of the SDK's
+        """Serve while the block lasts."""
+
+    async def handle_request(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+
+
+class McpDoor:
+    """The ASGI app of the door. `running` has to be entered before the first request."""
+
+    def __init__(self, desk: Desk, access: Access, places: Places, public_url: str | None = None) -> None:
+        self._desk, self._places, self._public_url = desk, places, public_url
+        self._keeper = Keeper(access, desk.faults, self._exchange, PATH)
+        self._transport: asyncio.Future[_Transport] | None = None
+        self.app: ASGIApp = HostGate(self._answer, () if public_url is None else (urlsplit(public_url).netloc,))
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Serve while the block lasts."""
+        self._transport = asyncio.get_running_loop().create_future()
+        ended = asyncio.Event()
+        serving = asyncio.create_task(self._serve(self._transport, ended))
+        try:
+            yield
+        finally:
+            ended.set()
+            if not self._transport.done():
+                serving.cancel()
+            await asyncio.gather(serving, return_exceptions=True)
+            self._transport = None
+
+    async def _serve(self, transport: "asyncio.Future[_Transport]", ended: asyncio.Event) -> None:
+        try:
+            manager: _Transport = await asyncio.to_thread(self._load)
+            async with manager.run():
+                transport.set_result(manager)
+                await ended.wait()
+        except Exception as error:  # noqa: BLE001 - the other door stays open; each request at this one is refused
+            self._desk.faults.note(PATH, error)
+            if not transport.done():
+                transport.set_exception(error)
+                transport.exception()
+
+    def _load(self) -> _Transport:
+        from agent_reader.mcp.server import make_manager  # noqa: PLC0415 - the SDK takes a second
+
+        return make_manager(self._desk, MAX_BODY_OCTETS, self._public_url)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            response = refusal(problems.method_not_allowed("POST"))
+        else:
+            response = await self._keeper.answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _exchange(self, request: Request, agent: Agent) -> Response:
+        with self._places.place(agent):
+            body = await read_body(request, MAX_BODY_OCTETS, MAX_BODY_SECONDS)
+            assert self._transport is not None, "the door is not running"
+            transport = await asyncio.shield(self._transport)
+            answer = _Answer()
+            await transport.handle_request(
+                {**request.scope, AGENT_IN_SCOPE: agent}, _replayed(body, request.receive), answer.take
+            )
+        return answer.response()
+
+
+class _Answer:
+    """The transport's answer, small and whole, so that a refusal on the way is still one."""
+
+    def __init__(self) -> None:
+        self._status = 500
+        self._headers: list[tuple[bytes, bytes]] = []
+        self._body = bytearray()
+
+    async def take(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status, self._headers = message["status"], list(message.get("headers", ()))
+        else:
+            self._body += message.get("body", b"")
+
+    def response(self) -> Response:
+        response = Response(bytes(self._body), self._status)
+        for name, value in self._headers:
+            if name.lower() != b"content-length":
+                response.headers[name.decode("latin-1")] = value.decode("latin-1")
+        return response
+
+
+def _replayed(body: bytes, receive: Receive) -> Callable[[], Any]:
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def replay() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return replay
+
+
+def beside(door: McpDoor, other: ASGIApp) -> ASGIApp:
+    """Return one app for one address: the MCP door at its path, the other door at every other."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with door.running():
+            yield
+
+    app = Starlette(routes=[Route(PATH, door.app), Mount("/", other)], lifespan=lifespan)
+    app.router.redirect_slashes = False
+    return app

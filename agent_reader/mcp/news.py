@@ -1,0 +1,116 @@
+"""The tool that tells what is new: whats_new, with a cursor for each agent that outlives every restart.
+
+The first look is a baseline: it shows the mail of the last day and remembers where it stood. Later looks show what the
+index took in since then, in that order, also what was received while the reader was down. Mail from before the
+baseline is never news, so the first sync of an old mailbox brings none.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from agent_reader.mcp.call import Call
+from agent_reader.mcp.cursors import Cursor
+from agent_reader.mcp.lines import email_line, roles_of
+from agent_reader.query import email_query, parse_email_query
+from agent_reader.store.change_log import CannotCalculateChanges
+from agent_reader.store.changes import DataType
+from agent_reader.store.snapshot import StoredEmail
+from shared.message import JSON
+
+MAX_NEWS_LIMIT: Final = 40
+DEFAULT_NEWS_LIMIT: Final = 20
+
+_BASELINE: Final = timedelta(days=1)
+# After the index was made anew, what was received this long before the last look may be told again.
+_OVERLAP: Final = timedelta(hours=1)
+
+# In one call; a first sync writes many thousands, none of them news.
+_MAX_CHANGES: Final = 5_000
+
+_OWN_OR_UNWANTED: Final = frozenset({"sent", "drafts", "junk", "trash"})
+
+
+@dataclass(slots=True)
+class _News:
+    """What is new up to a state; `more`: changes after it were not looked at."""
+
+    emails: list[StoredEmail]
+    state: str
+    more: bool
+    passed_over: int = 0
+
+    def take(self, emails: Iterable[StoredEmail], floor: datetime, roles: Mapping[str, str]) -> None:
+        """Take in what is news among these: received since the floor, and not by the owner's own hand."""
+        for email in emails:
+            if email.received_at < floor:
+                continue
+            if all(roles.get(mailbox_id) in _OWN_OR_UNWANTED for mailbox_id in email.mailbox_ids):
+                self.passed_over += 1
+            else:
+                self.emails.append(email)
+
+
+def whats_new(call: Call) -> None:
+    """Write a line for each new message, oldest first; with `peek` the next call tells them again."""
+    peek = call.arguments.flag("peek") or False
+    limit = call.arguments.number("limit", 1, MAX_NEWS_LIMIT) or DEFAULT_NEWS_LIMIT
+    after = call.arguments.text("cursor")
+    kept = call.cursors.read(call.agent.name, call.snapshot.account_id)
+    roles = roles_of(call.snapshot)
+    floor = call.now - _BASELINE if kept is None else kept.floor
+    news = None
+    if kept is not None:
+        try:
+            news = _since(call, after or kept.state, floor, limit, roles)
+        except CannotCalculateChanges:
+            floor = max(floor, call.now - 7 * _BASELINE) - _OVERLAP
+            call.sheet.ours(
+                "The index was made anew, or the last look was long ago: mail of the last week is told again."
+            )
+    else:
+        call.sheet.ours("This is the first look of this agent: it shows the mail of the last 24 hours.")
+    if news is None:
+        news = _received_since(call, floor, limit, roles)
+    lines = [email_line(email, roles) for email in news.emails]
+    passed = f"; {news.passed_over} in Sent, Drafts, Junk or Trash passed over" if news.passed_over else ""
+    call.sheet.ours(f"{len(lines)} new messages, oldest first; times are UTC{passed}.")
+    if lines:
+        call.sheet.fenced("new messages", "\n".join(lines))
+    call.shows(email.id for email in news.emails)
+    if not peek:
+        call.moves_to(Cursor(news.state, floor))
+    if news.more:
+        call.sheet.closing(f'More: whats_new(peek=true, cursor="{news.state}")' if peek else "More: whats_new() again.")
+    elif peek and lines:
+        call.sheet.closing("Peeked: the next whats_new tells these again.")
+
+
+def _since(call: Call, state: str, floor: datetime, limit: int, roles: dict[str, str]) -> _News:
+    """What came since a state. A page is never larger than what is still wanted, so each ends at a state of its own."""
+    news = _News([], state, more=True)
+    looked = 0
+    while news.more and len(news.emails) < limit and looked < _MAX_CHANGES:
+        page = call.snapshot.changes(DataType.EMAIL, news.state, limit - len(news.emails))
+        news.take(call.snapshot.emails(page.created).values(), floor, roles)
+        news.state, news.more = page.new_state, page.has_more
+        looked += len(page.created) + len(page.updated) + len(page.destroyed)
+    return news
+
+
+def _received_since(call: Call, floor: datetime, limit: int, roles: dict[str, str]) -> _News:
+    """The newest that were received since a time; told once, whatever is left of them is found by search_mail."""
+    asked: dict[str, JSON] = {
+        "filter": {"after": f"{floor:%Y-%m-%dT%H:%M:%S}Z"},
+        "limit": limit,
+        "calculateTotal": True,
+    }
+    found = email_query(call.snapshot, parse_email_query(asked), max_limit=MAX_NEWS_LIMIT)
+    news = _News([], call.snapshot.state, more=False)
+    news.take(call.snapshot.emails(reversed(found.ids)).values(), floor, roles)
+    if found.total is None or found.total > len(found.ids):
+        since = f"{floor:%Y-%m-%dT%H:%M:%S}Z"
+        many = "" if found.total is None else f" of {found.total}"
+        call.sheet.closing(f'These are the newest {len(found.ids)}{many}; the others: search_mail(after="{since}")')
+    return news

@@ -1,0 +1,220 @@
+"""The tools that read: read_mail, read_thread and read_attachment."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from agent_reader.mcp.call import Call
+from agent_reader.mcp.lines import email_marks, received, roles_of
+from agent_reader.mcp.refusals import (
+    past_the_end,
+    stale_cursor,
+    unknown_attachment,
+    unknown_email,
+    unknown_thread,
+)
+from agent_reader.mcp.views import Part, View
+from agent_reader.store.document import StoredPart
+from agent_reader.store.snapshot import StoredEmail
+from agent_reader.tool_answers.cuts import shown_text
+from agent_reader.tool_answers.refusals import bad_argument
+from agent_reader.tool_answers.sheet import Window, cost
+from shared.fence import clean
+from shared.message import AttachmentOutcome, attachment_text, body_lists
+
+MAX_IDS: Final = 20
+_MAX_OFFSET: Final = 10**9
+
+# Our lines about a message, and the one that says how to go on.
+_OWN_LINES: Final = 700
+# With less room than this a message is rather left for the next call.
+_LEAST_ROOM: Final = 1_000
+# Below this a text that comes twice is a thank-you, and who says it counts.
+_REPEATED_FROM: Final = 80
+
+_THREAD_CURSOR: Final = re.compile(r"([A-Za-z0-9_-]{1,255})\.(\d{1,10})", re.ASCII)
+
+
+def read_mail(call: Call) -> None:
+    """Write one message or several, each under its share of the room."""
+    ids = call.arguments.ids("ids", MAX_IDS)
+    part = Part(call.arguments.choice("part", tuple(Part), Part.NEW))
+    offset = call.arguments.number("offset", 0, _MAX_OFFSET) or 0
+    if offset and len(ids) > 1:
+        raise bad_argument("offset", "left out where several ids are given")
+    found = call.snapshot.emails(ids)
+    if not found:
+        raise unknown_email(len(ids))
+    roles = roles_of(call.snapshot)
+    views = [call.views.view(call.agent.token_id, call.snapshot, email, part) for email in found.values()]
+    if offset and offset >= len(views[0].text):
+        raise past_the_end(len(views[0].text))
+    if len(found) < len(ids):
+        call.sheet.ours(f"{len(ids) - len(found)} of the ids lead to no message that this token shows.")
+    shown = 0
+    rooms = _shares([_need(view) for view in views], call.sheet.room)
+    for email, view, room in zip(found.values(), views, rooms, strict=True):
+        if min(room, call.sheet.room) < min(_LEAST_ROOM, _need(view)):
+            break
+        _write_message(call, email, view, part, offset, min(room, call.sheet.room), roles)
+        shown += 1
+    if shown < len(found):
+        call.sheet.closing(f"No room for the last {len(found) - shown} of the messages: call read_mail with their ids.")
+
+
+def _need(view: View) -> int:
+    return _OWN_LINES + cost("message", f"{view.header}\n\n{view.text}")
+
+
+def _shares(needs: Sequence[int], room: int) -> list[int]:
+    """Share room out: who needs less than an equal share leaves the rest to the others."""
+    shares = [0] * len(needs)
+    left, waiting = room, len(needs)
+    for place in sorted(range(len(needs)), key=needs.__getitem__):
+        shares[place] = min(needs[place], left // waiting)
+        left, waiting = left - shares[place], waiting - 1
+    return shares
+
+
+def _write_message(
+    call: Call, email: StoredEmail, view: View, part: Part, offset: int, room: int, roles: dict[str, str]
+) -> None:
+    marks = ", ".join(email_marks(email, roles))
+    places = " ".join(roles.get(each, each) for each in email.mailbox_ids[:5])
+    before = call.sheet.room
+    facts = [f"{email.id} in {places}", f"received {received(email)} UTC", marks, f"{email.summary['size']} bytes"]
+    call.sheet.ours("; ".join(filter(None, facts)))
+    if offset == 0 and view.facts:
+        call.sheet.ours(f"Facts: {', '.join(view.facts)[:300]}")
+    if offset == 0 and view.left_out:
+        call.sheet.ours(f"Left out: {'; '.join(view.left_out)[:300]}")
+    header = f"{view.header}\n\n" if offset == 0 and part is not Part.HEADER else ""
+    left = room - (before - call.sheet.room) - 150
+    if not view.text:
+        call.sheet.fenced("message", view.header)
+        call.sheet.ours(_nothing(part))
+    else:
+        shown = call.sheet.window("message", view.text, offset, room=left, before=header)
+        call.sheet.ours(_extent(shown, view.total_bytes))
+        if shown.is_cut:
+            call.sheet.ours(f'Goes on: read_mail(ids="{email.id}", part="{part}", offset={shown.end})')
+    call.shows([email.id], opened=part is not Part.HEADER)
+
+
+def _extent(shown: Window, total_bytes: int) -> str:
+    if shown.start == 0 and not shown.is_cut:
+        return f"Text: whole, totalBytes {total_bytes}."
+    return f"Text: {shown.start}-{shown.end} of {shown.length} characters, totalBytes {total_bytes}."
+
+
+def _nothing(part: Part) -> str:
+    return {
+        Part.NEW: "No text of its own (totalBytes 0); part=whole shows what it quotes.",
+        Part.WHOLE: "The message has no text (totalBytes 0).",
+        Part.HEADER: "The message has no header.",
+        Part.LINKS: "The message has no links.",
+        Part.HIDDEN: "No text of the message is hidden.",
+    }[part]
+
+
+def read_thread(call: Call) -> None:
+    """Write the messages of a thread, oldest first, each text once."""
+    email_ids = _thread(call, call.arguments.id("id", "a thread, or of a message in it"))
+    first, offset = _place(email_ids, call.arguments.text("cursor"))
+    emails = call.snapshot.emails(email_ids)
+    roles = roles_of(call.snapshot)
+    email_ids = [each for each in email_ids if each in emails]
+    call.sheet.ours(f"{len(email_ids)} messages, oldest first, from number {first + 1}; new text only; times are UTC.")
+    told: dict[bytes, int] = {}
+    for number, email_id in enumerate(email_ids):
+        email = emails[email_id]
+        view = call.views.view(call.agent.token_id, call.snapshot, email, Part.NEW)
+        digest = hashlib.sha256(view.text.encode("utf-8", "replace")).digest()
+        earlier = told.setdefault(digest, number) if len(view.text) >= _REPEATED_FROM else number
+        if number < first:
+            continue
+        if call.sheet.room < _LEAST_ROOM + len(view.header):
+            _go_on(call, email_id, offset)
+            return
+        start = offset if number == first else 0
+        marks = " ".join([received(email), *email_marks(email, roles)])
+        left_out = f"; left out: {'; '.join(view.left_out)[:300]}" if view.left_out and not start else ""
+        call.sheet.ours(f"{number + 1}. {email.id} {marks}{left_out}")
+        call.shows([email.id], opened=True)
+        if earlier != number:
+            call.sheet.fenced("message", _thread_header(view))
+            call.sheet.ours(f"The same text as number {earlier + 1}.")
+            continue
+        header = f"{_thread_header(view, with_subject=number == 0)}\n\n" if not start else ""
+        shown = call.sheet.window("message", view.text, start, before=header, room=call.sheet.room - 200)
+        if shown.is_cut:
+            call.sheet.ours(_extent(shown, view.total_bytes))
+            _go_on(call, email_id, shown.end)
+            return
+
+
+def _thread_header(view: View, *, with_subject: bool = False) -> str:
+    """Who writes, and what they attach: the subject is the thread's."""
+    wanted = ("From: ", "Attachment ", "Subject: ") if with_subject else ("From: ", "Attachment ")
+    return "\n".join(line for line in view.header.split("\n") if line.startswith(wanted))
+
+
+def _go_on(call: Call, email_id: str, offset: int) -> None:
+    call.sheet.closing(f'Goes on: the same call with cursor="{email_id}.{offset}"')
+
+
+def _thread(call: Call, asked_id: str) -> list[str]:
+    email = call.email(asked_id)
+    thread_id = asked_id if email is None else email.thread_id
+    found = call.snapshot.thread_emails([thread_id]).get(thread_id)
+    if not found:
+        raise unknown_thread()
+    return found
+
+
+def _place(email_ids: list[str], cursor: str | None) -> tuple[int, int]:
+    if cursor is None:
+        return 0, 0
+    found = _THREAD_CURSOR.fullmatch(cursor)
+    if found is None or found[1] not in email_ids:
+        raise stale_cursor()
+    return email_ids.index(found[1]), int(found[2])
+
+
+def read_attachment(call: Call) -> None:
+    """Write an attachment's text."""
+    email_id = call.arguments.id("id", "a message with attachments")
+    number = call.arguments.number("number", 1, 10_000) or 1
+    offset = call.arguments.number("offset", 0, _MAX_OFFSET) or 0
+    email = call.email(email_id)
+    if email is None:
+        raise unknown_email()
+    attachments = body_lists(call.snapshot.message(email.key)).attachments
+    if number > len(attachments):
+        raise unknown_attachment(len(attachments))
+    part = attachments[number - 1]
+    found = attachment_text(part)
+    text = shown_text(found.text)
+    name = clean(f"{part.name or '(no name)'} ({part.type})").text.replace("\n", " ")[:300]
+    call.sheet.ours(f"Attachment {number} of {len(attachments)} of {email.id}: {part.size} bytes.")
+    call.shows([email.id], opened=True)
+    if isinstance(part, StoredPart) and not part.is_kept and part.size:
+        call.sheet.fenced("name", name)
+        call.sheet.ours("Its octets are not kept here; only its name, type and size are known.")
+        return
+    if found.outcome is not AttachmentOutcome.TEXT or not text:
+        call.sheet.fenced("name", name)
+        call.sheet.ours(found.reason if found.outcome is not AttachmentOutcome.TEXT else "The attachment is empty.")
+        return
+    if offset >= len(text):
+        raise past_the_end(len(text))
+    header = f"{name}\n\n" if not offset else ""
+    shown = call.sheet.window("attachment", text, offset, before=header, room=call.sheet.room - 300)
+    total = len(text.encode("utf-8", "replace"))
+    more = " The attachment goes on after that; no more of it is read." if found.is_truncated else ""
+    call.sheet.ours(_extent(shown, total) + more)
+    if found.hidden:
+        call.sheet.ours(f"Left out: {len(found.hidden)} texts hidden from the eye.")
+    if shown.is_cut:
+        call.sheet.closing(f'Goes on: read_attachment(id="{email.id}", number={number}, offset={shown.end})')

@@ -1,0 +1,166 @@
+"""The texts of a message that an agent may page through, each as one string that stays the same.
+
+Who pages through a long text asks for it many times, so the last few are kept, for each token apart.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from agent_reader.agent_text import Looked, Wanted, described, header_lines, look
+from agent_reader.store.snapshot import Snapshot, StoredEmail
+from agent_reader.tool_answers.cuts import one_line, shown_text
+from shared.fence import clean, invisible_kinds, spelled_by_tags
+from shared.message import Message, SegmentKind, flags
+
+# Two agents that page through the largest texts there are, and the threads of some more.
+_MAX_KEPT_CHARACTERS: Final = 64 * 1024 * 1024
+_MAX_KEPT: Final = 512
+
+# More than a message's header holds.
+_ALL: Final = 1_000_000
+
+# A mailing has ten recipients at most that say anything; a subject is a line.
+_MAX_ADDRESSES: Final = 10
+_MAX_LINE_CHARACTERS: Final = 500
+_MAX_ATTACHMENTS: Final = 20
+
+
+class Part(StrEnum):
+    """What of a message is read."""
+
+    NEW = "new"
+    WHOLE = "whole"
+    HEADER = "header"
+    LINKS = "links"
+    HIDDEN = "hidden"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A message as it is shown: its header in few lines, one of its texts, and our words about what was left out."""
+
+    header: str
+    text: str
+    left_out: tuple[str, ...]
+    facts: tuple[str, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """The octets of the text in UTF-8."""
+        return len(self.text.encode("utf-8", "replace"))
+
+
+class Views:
+    """The views that were asked for last; any thread may call."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str, str, Part], View] = OrderedDict()
+        self._characters = 0
+
+    def view(self, token_id: str, snapshot: Snapshot, email: StoredEmail, part: Part) -> View:
+        """Return a view of an Email that the token shows."""
+        key = (token_id, snapshot.account_id, email.id, part)
+        with self._turn:
+            kept = self._kept.get(key)
+            if kept is not None:
+                self._kept.move_to_end(key)
+                return kept
+        made = _made(look(snapshot.message(email.key), Wanted()), part)
+        with self._turn:
+            if key not in self._kept:
+                self._kept[key] = made
+                self._characters += len(made.text)
+            while self._kept and (len(self._kept) > _MAX_KEPT or self._characters > _MAX_KEPT_CHARACTERS):
+                self._characters -= len(self._kept.popitem(last=False)[1].text)
+        return made
+
+
+def _made(looked: Looked, part: Part) -> View:
+    match part:
+        case Part.NEW:
+            text = shown_text(looked.segmented.new_text())
+        case Part.WHOLE:
+            text = shown_text(looked.reading.text)
+        case Part.HEADER:
+            text = _whole_header(looked)
+        case Part.LINKS:
+            text = clean("\n".join(_links(looked))).text
+        case Part.HIDDEN:
+            text = clean("\n\n".join(_hidden(looked))).text
+    return View(_header(looked), text, tuple(_left_out(looked, part)), tuple(_facts(looked)))
+
+
+def _header(looked: Looked) -> str:
+    lines = [one_line(line, _MAX_LINE_CHARACTERS) for line in header_lines(looked.message, _MAX_ADDRESSES)]
+    for number, attachment in enumerate(looked.attachments[:_MAX_ATTACHMENTS], 1):
+        lines.append(f"Attachment {number}: {one_line(described(attachment), 200)}")
+    more = len(looked.attachments) - _MAX_ATTACHMENTS
+    if more > 0:
+        lines.append(f"and {more} attachments more")
+    return "\n".join(line for line in lines if line)
+
+
+def _whole_header(looked: Looked) -> str:
+    lines = [clean(line).text.replace("\n", " ") for line in header_lines(looked.message, _ALL)]
+    lines += [
+        f"Attachment {number}: {clean(described(attachment)).text}"
+        for number, attachment in enumerate(looked.attachments, 1)
+    ]
+    return "\n".join(lines)
+
+
+def _links(looked: Looked) -> Iterator[str]:
+    for link in looked.reading.links:
+        yield f"{' '.join(link.label.split())}: {link.target}"
+    yield from _urls(looked.reading.text)
+
+
+def _urls(text: str) -> Iterator[str]:
+    for piece in text.split() if "://" in text else ():
+        start = piece.find("http")
+        if start >= 0 and "://" in piece[start:]:
+            yield piece[start:].rstrip(".,;:!?)>\"'")
+
+
+def _hidden(looked: Looked) -> Iterator[str]:
+    for hidden in looked.reading.hidden:
+        yield f"[{hidden.trick.value}] {hidden.text}"
+    spelled = spelled_by_tags(looked.reading.text)
+    if spelled:
+        yield f"[invisible characters] {spelled}"
+
+
+def _left_out(looked: Looked, part: Part) -> Iterator[str]:
+    """What of the message is not in the text, and the part that holds it."""
+    if part is Part.NEW:
+        quoted, signature = (looked.segmented.left_out(kind) for kind in (SegmentKind.QUOTED, SegmentKind.SIGNATURE))
+        if quoted or signature:
+            yield f"{quoted} characters quoted, {signature} of signature (part=whole)"
+    if part in {Part.NEW, Part.WHOLE}:
+        if "?…" in shown_text(looked.reading.text):
+            yield "ends of links (part=links)"
+        if looked.reading.hidden:
+            yield f"{len(looked.reading.hidden)} texts hidden from the eye (part=hidden)"
+        counts = invisible_kinds(looked.reading.text)
+        if counts:
+            yield "invisible characters: " + ", ".join(f"{kind.value} {count}" for kind, count in counts.items())
+        if not _is_kept(looked.message):
+            yield "the body, which is too large to be kept"
+
+
+def _facts(looked: Looked) -> Iterator[str]:
+    for flag in flags(looked.message):
+        yield f"{flag.fact.value} ({flag.where})"
+    for concern in sorted({finding.concern.value for finding in looked.findings}):
+        yield f"link {concern}"
+
+
+def _is_kept(message: Message) -> bool:
+    """Whether the texts are here; of a message above the largest size only the header is."""
+    parts = [part for part in message.root.walk() if part.type.startswith("text/") and part.size]
+    return not parts or any(part.content() for part in parts)
