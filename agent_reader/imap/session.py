@@ -14,8 +14,8 @@ from imapclient.exceptions import IMAPClientError
 from agent_reader.errors import Refused
 from agent_reader.imap import answers
 from agent_reader.imap.answers import Record
-from agent_reader.imap.values import Examined, FetchedMessage, ListedMailbox, MessageState
-from agent_reader.imap.verbs import CLIENT_NAME, READER_TABLE
+from agent_reader.imap.values import Examined, FetchedMessage, ListedMailbox, MessageState, ThreadHeader
+from agent_reader.imap.verbs import CLIENT_NAME, READER_TABLE, THREAD_FIELDS
 from shared.identity import MAX_MESSAGE_OCTETS
 from shared.imap_guard import GuardRefusal
 from shared.imap_login import READ_SECONDS, GuardedClient, ImapFailure, ImapLogin, connect, protocol_failure
@@ -192,6 +192,18 @@ class ReadOnlySession:
         if items is None or header is None:
             return None
         return _message(uid, items, None, header[:_MOST_HEADER_OCTETS])
+
+    def thread_headers(self, uids: Sequence[int]) -> list[ThreadHeader]:
+        """Fetch what threads these messages of the open mailbox; one that the server gives no date of is left out."""
+        found: list[ThreadHeader] = []
+        for uid_set in answers.uid_sets(uids, _MOST_SET_OCTETS):
+            for uid, items in self._fetch(uid_set, f"(INTERNALDATE {THREAD_FIELDS})").items():
+                internaldate = answers.internaldate_of(items)
+                # RFC 9051 §7.5.2: the server writes the fields' names anew, some in another way.
+                header = next((value for item, value in items.items() if item.startswith(b"BODY[HEADER.FIELDS")), None)
+                if internaldate is not None:
+                    found.append(ThreadHeader(uid, internaldate, header if isinstance(header, bytes) else b""))
+        return found
 
     def _introduce(self) -> None:
         self._client.normalise_times = False

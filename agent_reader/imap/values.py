@@ -34,6 +34,15 @@ class MessageState:
 
 
 @dataclass(frozen=True, slots=True)
+class ThreadHeader:
+    """What threads one message: its Message-ID, In-Reply-To, References and Subject, as octets of a header."""
+
+    uid: int
+    internaldate: datetime
+    header: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class FetchedMessage:
     """One message as fetched.
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from agent_reader.store import emails
+from agent_reader.store import emails, threads
 from agent_reader.store.changes import ChangeKind
 from agent_reader.store.writing import Writing
 from agent_reader.sync.mirror import KnownMailbox, ListedMailbox
@@ -157,6 +157,7 @@ def settle(writing: Writing) -> None:
         "WHERE standing = 'listed' AND selectable AND NOT (looked_tick IS NULL AND passed_over)"
     ).get
     _destroy_held(writing, before_tick=writing.tick() if looked_since is None else int(looked_since))
+    threads.forget_what_never_came(writing)
     connection.execute("UPDATE mailboxes SET passed_over = 1 WHERE looked_tick IS NULL")
     connection.execute(
         "UPDATE account SET settled_at = ?, failed_at = NULL, failure_code = NULL, failure_detail = NULL, "

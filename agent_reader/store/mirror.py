@@ -3,7 +3,7 @@
 import base64
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
@@ -11,10 +11,11 @@ from typing import Final
 
 import apsw
 
-from agent_reader.store import emails, mailboxes
-from agent_reader.store.reading import Reading, read
+from agent_reader.store import emails, mailboxes, threads
+from agent_reader.store.reading import Reading, read, threading_of
+from agent_reader.store.threads import FirstHeader, Threaded
 from agent_reader.store.writing import Writing, seconds
-from agent_reader.sync.mirror import FetchedMessage, KnownMailbox, ListedMailbox, MessageState, SetAside
+from agent_reader.sync.mirror import FetchedMessage, KnownMailbox, ListedMailbox, MessageState, SetAside, ThreadHeader
 
 Clock = Callable[[], datetime]
 Randomness = Callable[[int], bytes]
@@ -59,6 +60,34 @@ class AccountMirror:
                     "WHERE standing <> 'gone'"
                 )
             )
+
+    def is_threaded(self) -> bool:
+        """Whether ids can be given: the newest messages were threaded, or some came in without that."""
+        with self._lock:
+            return bool(self._connection.execute("SELECT threaded FROM account").get)
+
+    def headers_known(self, mailbox_id: str, uidvalidity: int) -> Collection[int]:
+        """Return the UIDs whose headers wait to be threaded."""
+        with self._lock:
+            rows = self._connection.execute(
+                "SELECT uid FROM first_headers WHERE uidvalidity = ? AND mailbox_key = "
+                "(SELECT key FROM mailboxes WHERE handle = ?)",
+                (uidvalidity, mailbox_id),
+            )
+            return {int(uid) for (uid,) in rows}
+
+    def put_headers(self, mailbox_id: str, uidvalidity: int, headers: Iterable[ThreadHeader]) -> None:
+        """Keep headers of messages that did not come in yet, to be threaded together."""
+        found = [_first_header(each) for each in headers]
+        with self._writing() as writing:
+            if threads.threaded(writing) is Threaded.NO:
+                threads.put_first_headers(writing, mailboxes.key_of(writing, mailbox_id), uidvalidity, found)
+
+    def thread(self) -> None:
+        """Thread all headers that were kept; ids are given from now on."""
+        with self._writing() as writing:
+            if threads.threaded(writing) is Threaded.NO:
+                threads.thread_first_headers(writing)
 
     def restart(self, mailbox_id: str, uidvalidity: int) -> None:
         """Begin a mailbox anew under another UIDVALIDITY: its copies are forgotten, their Emails held."""
@@ -175,6 +204,8 @@ class AccountMirror:
         taken: list[tuple[int, MessageState, Reading]],
         aside: list[SetAside],
     ) -> None:
+        if taken and threads.threaded(writing) is Threaded.NO:
+            threads.begin(writing, Threaded.DONE)
         ids = {uid: reading.id for uid, _, reading in taken}
         mailboxes.recognise(writing, mailboxes.key_of(writing, mailbox_id), ids)
         key = mailboxes.key_of(writing, mailbox_id)
@@ -190,6 +221,15 @@ class AccountMirror:
 
     def _new_mailbox_id(self) -> str:
         return "F" + base64.b32hexencode(self._randomness(_ID_OCTETS)).decode("ascii").lower()
+
+
+def _first_header(header: ThreadHeader) -> FirstHeader:
+    """Return what threads a message, read from its header; one that cannot be read threads nothing."""
+    try:
+        links = threads.links_of(*threading_of(header.header))
+    except Exception:  # noqa: BLE001 - whatever one header brings about, the others come in; it is read again whole
+        links = ()
+    return FirstHeader(header.uid, seconds(header.internaldate), links)
 
 
 def _read_or_set_aside(message: FetchedMessage, mailbox_id: str, uidvalidity: int) -> Reading | SetAside:

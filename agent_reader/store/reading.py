@@ -9,6 +9,7 @@ from typing import Final
 
 from agent_reader.store import blobs, document, search
 from agent_reader.store.fold import fold, sort_order
+from agent_reader.store.thread_subject import thread_subject
 from agent_reader.sync.mirror import FetchedMessage
 from shared.identity import blob_id, email_id, message_digest, unprovable_email_id
 from shared.message import (
@@ -46,6 +47,9 @@ SUMMARY_PROPERTIES: Final = (
     "sentAt",
 )
 
+# Where Message-IDs stand that join a Thread; the message's own last.
+_LINKING: Final = ("references", "inReplyTo", "messageId")
+
 # A thread of thousands is a machine's. Ids past this only cost; the newest references stand last and count most.
 _MAX_LINKS: Final = 200
 
@@ -69,7 +73,7 @@ class Reading:
     document: bytes
     words: tuple[str, ...]
     message_ids: tuple[str, ...]
-    base_subject: str
+    thread_subject: str
     blob_handles: tuple[int, ...]
     sender: str
     sender_domain: str
@@ -106,8 +110,8 @@ def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Read
         summary=pack_summary(summary),
         document=document.pack(message, has_body=octets is not None),
         words=_words(message, subject, readable),
-        message_ids=tuple(_message_ids(summary))[-_MAX_LINKS:],
-        base_subject="".join(sort_order(base_subject(subject)).split()),
+        message_ids=_linking_ids(summary),
+        thread_subject=thread_subject(subject),
         # Of a message known by its header alone nothing is known of its parts.
         blob_handles=blobs.handles_of(message) if octets is not None else (),
         sender=sender,
@@ -131,6 +135,12 @@ def sender_of(addresses: JSON) -> tuple[str, str]:
 def signs_in(message: Message) -> bool:
     """Whether a message, kept or whole, holds what signs somebody in."""
     return is_sign_in_mail(_text(message, "Subject"), readable_text(message).text)
+
+
+def threading_of(header: bytes) -> tuple[tuple[str, ...], str]:
+    """Return Message-IDs and thread subject of a message, of which only the header fields that hold them are here."""
+    message = parse(header)
+    return _linking_ids(email_json(message, properties=_LINKING)), thread_subject(_text(message, "Subject"))
 
 
 def pack_summary(summary: dict[str, JSON]) -> bytes:
@@ -168,8 +178,12 @@ def _first_name(addresses: JSON) -> str:
             return ""
 
 
+def _linking_ids(summary: dict[str, JSON]) -> tuple[str, ...]:
+    return tuple(_message_ids(summary))[-_MAX_LINKS:]
+
+
 def _message_ids(summary: dict[str, JSON]) -> Iterator[str]:
-    for name in ("references", "inReplyTo", "messageId"):
+    for name in _LINKING:
         match summary[name]:
             case [*ids]:
                 yield from (str(each) for each in ids)

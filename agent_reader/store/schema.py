@@ -23,6 +23,7 @@ account = Table(
     Column("failure_fix", Text),
     Column("boot", String, comment="of the machine, when this file was last opened; null where it has no such name"),
     Column("skip", Integer, nullable=False, server_default="0", comment="so many states may be lost; see database.py"),
+    Column("threaded", Integer, nullable=False, server_default="0", comment="see threads.Threaded"),
     comment="One row: where this account stands.",
 )
 
@@ -134,6 +135,18 @@ thread_links = Table(
     Index("thread_links_by_thread", "thread_key"),
     sqlite_with_rowid=False,
     comment="Which Thread a message that bears or names this Message-ID belongs to.",
+)
+
+first_headers = Table(
+    "first_headers",
+    metadata,
+    Column("mailbox_key", Integer, primary_key=True),
+    Column("uidvalidity", Integer, primary_key=True),
+    Column("uid", Integer, primary_key=True),
+    Column("received_at", Integer, nullable=False),
+    Column("links", LargeBinary, nullable=False, comment="digests of 16 octets, as in thread_links; its own the last"),
+    sqlite_with_rowid=False,
+    comment="What threads a message that did not come in yet; empty once ids are given.",
 )
 
 set_aside = Table(

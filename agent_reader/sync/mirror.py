@@ -3,13 +3,13 @@
 All values are IMAP's. The crossing to JMAP's vocabulary happens in the store.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState
+from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState, ThreadHeader
 
-__all__ = ["FetchedMessage", "KnownMailbox", "ListedMailbox", "MessageState", "Mirror", "SetAside"]
+__all__ = ["FetchedMessage", "KnownMailbox", "ListedMailbox", "MessageState", "Mirror", "SetAside", "ThreadHeader"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,18 @@ class Mirror(Protocol):
 
     def mailboxes(self) -> list[KnownMailbox]:
         """Return every mailbox that is listed now, INBOX first."""
+
+    def is_threaded(self) -> bool:
+        """Whether ids can be given: the newest messages were threaded, or some came in without that."""
+
+    def headers_known(self, mailbox_id: str, uidvalidity: int) -> Collection[int]:
+        """Return the UIDs whose headers wait to be threaded."""
+
+    def put_headers(self, mailbox_id: str, uidvalidity: int, headers: Iterable[ThreadHeader]) -> None:
+        """Keep headers of messages that did not come in yet, to be threaded together."""
+
+    def thread(self) -> None:
+        """Thread all headers that were kept; ids are given from now on."""
 
     def restart(self, mailbox_id: str, uidvalidity: int) -> None:
         """Begin a mailbox anew under another UIDVALIDITY: its copies are forgotten; their Emails are held, not gone."""

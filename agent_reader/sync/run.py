@@ -13,6 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from agent_reader.errors import Refused
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.imap.values import ListedMailbox
+from agent_reader.sync.first_look import first_look
 from agent_reader.sync.look import Counts, Look, Memory
 from agent_reader.sync.mirror import KnownMailbox, Mirror
 from shared.imap_login import ImapFailure
@@ -79,7 +80,10 @@ class Sync:
         counts = Counts()
         listing = self.listing(session)
         self._mirror.put_mailboxes(listing)
-        outcomes = [self._look(session, mailbox, counts) for mailbox in self._mirror.mailboxes() if mailbox.selectable]
+        mailboxes = [mailbox for mailbox in self._mirror.mailboxes() if mailbox.selectable]
+        if not self._mirror.is_threaded():
+            first_look(session, self._mirror, mailboxes, self._refused_first)
+        outcomes = [self._look(session, mailbox, counts) for mailbox in mailboxes]
         session.unselect()
         whole = _Outcome.PENDING not in outcomes
         if whole:
@@ -106,6 +110,9 @@ class Sync:
         if complete:
             memory.said = None
         return _Outcome.DONE if complete else _Outcome.PENDING
+
+    def _refused_first(self, mailbox: KnownMailbox, refusal: Refused) -> None:
+        self._report(mailbox, self._memories.setdefault(mailbox.id, Memory()), refusal)
 
     def _report(self, mailbox: KnownMailbox, memory: Memory, refusal: Refused) -> None:
         if refusal.is_throttling:

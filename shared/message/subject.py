@@ -12,16 +12,17 @@ _BLOB: Final = re.compile(r"\[[^\[\]]*+\]\s?")
 _FORWARDED: Final = re.compile(r"\[fwd:", re.IGNORECASE)
 
 
-def base_subject(subject: str) -> str:
+def base_subject(subject: str, leader: re.Pattern[str] = _LEADER) -> str:
     """Return the base subject of a decoded subject: white space folded, Re:, Fwd: and [list] before it taken away.
 
-    One pass over the text, whatever it holds. Letter case stays; who compares folds it.
+    One pass over the text, whatever it holds. Letter case stays; who compares folds it. `leader` matches what is taken
+    for a reply's or a forward's prefix, where it is to be more than RFC 5256 §2.1 names.
     """
     text = _BLANKS.sub(" ", subject)
     start, end = 0, len(text)
     while True:
         end = _without_trailer(text, start, end)
-        start = _without_leaders(text, start, end)
+        start = _without_leaders(text, start, end, leader)
         if _FORWARDED.match(text, start, end) and text[end - 1] == "]":
             start, end = start + len("[fwd:"), end - 1
             continue
@@ -39,12 +40,12 @@ def _without_trailer(text: str, start: int, end: int) -> int:
     return end
 
 
-def _without_leaders(text: str, start: int, end: int) -> int:
+def _without_leaders(text: str, start: int, end: int, leader: re.Pattern[str]) -> int:
     while start < end:
         if text[start] == " ":
             start += 1
-        elif leader := _LEADER.match(text, start, end):
-            start = leader.end()
+        elif prefix := leader.match(text, start, end):
+            start = prefix.end()
         elif (blob := _BLOB.match(text, start, end)) and blob.end() < end:
             start = blob.end()  # RFC 5256 §2.1(4): a blob goes only if something is left without it
         else:

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent_reader.query import thread_get
-from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, id_of, letter, mirrored
+from agent_reader.sync.mirror import ThreadHeader
+from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, mirrored
 
 
 @pytest.fixture
@@ -98,3 +99,107 @@ def test_a_thousand_references_cost_no_more_than_two_hundred(account: Mirrored) 
     account.add("INBOX", fetched(1, octets))
     with account.store.snapshot(ACCOUNT) as snapshot:
         assert snapshot.connection.execute("SELECT count(*) FROM thread_links").get == 200
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "AW: Order 12",
+        "Antw: Re: order 12",
+        "SV: VS: Order 12",
+        "RE : Order 12",
+        "R: I: Order 12",
+        "RES: ENC: Order 12",
+        "RV: Order 12",
+        "Odp: PD: Order 12",
+        "Vá: Továbbítás: Order 12",
+        "İLT: YNT: Order 12",
+        "ΑΠ: Order 12",
+        "Отв: Order 12",
+        "השב: Order 12",
+        "رد: Order 12",
+        "回复：转发：Order 12",
+        "회신: Order 12",
+        "Trả lời: Order 12",
+        "ตอบกลับ: Order 12",
+        "Re[2]: [shop-list] AW(3): Re^2: Order  12",
+        "[shop-list] WG: [Extern] Order 12",
+        "Fwd: [Fwd: TR: Order 12 (fwd)]",
+    ],
+)
+def test_what_programs_of_any_language_put_before_a_subject_parts_nothing(account: Mirrored, subject: str) -> None:
+    letters = [_mail("<1@x>", "Order 12"), _mail("<2@x>", subject, in_reply_to="<1@x>")]
+    account.add("INBOX", *(fetched(uid, octets) for uid, octets in enumerate(letters, 1)))
+    assert len(set(_threads(account, *letters))) == 1
+
+
+def test_message_ids_that_look_alike_are_not_the_same(account: Mirrored) -> None:
+    first = _mail("<a.b@x>", "S")
+    alike = ["<A.b@x>", "<a.b@x.>", "<a.b@X>", "<a_b@x>", "<\u0430.b@x>", "<a.b@x.x>", "<xa.b@x>"]
+    others = [letter(each, subject="S", headers={"References": each}) for each in alike]
+    account.add("INBOX", *(fetched(uid, octets) for uid, octets in enumerate([first, *others], 1)))
+    assert len(set(_threads(account, first, *others))) == 1 + len(alike)
+
+
+def test_answers_to_a_message_that_is_missing_are_together(account: Mirrored) -> None:
+    letters = [_mail("<2@x>", "Re: S", "<0@x> <1@x>"), _mail("<3@x>", "Re: S", in_reply_to="<0@x>")]
+    account.add("INBOX", *(fetched(uid, octets) for uid, octets in enumerate(letters, 1)))
+    assert len(set(_threads(account, *letters))) == 1
+
+
+def _header(uid: int, octets: bytes) -> ThreadHeader:
+    message = fetched(uid, octets)
+    return ThreadHeader(uid, message.internaldate, message.header)
+
+
+def test_after_the_first_look_a_bridge_that_comes_first_or_last_makes_one_thread(account: Mirrored) -> None:
+    letters = [_mail("<1@x>", "S"), _mail("<2@x>", "S"), _mail("<3@x>", "Re: S", references="<2@x> <1@x>")]
+    assert not account.mirror.is_threaded()
+    account.mirror.put_headers(account.handle("INBOX"), 1000, [_header(uid, letters[uid]) for uid in (1, 2)])
+    account.mirror.put_headers(account.handle("Archive"), 1001, [_header(0, letters[0])])
+    assert set(account.mirror.headers_known(account.handle("INBOX"), 1000)) == {1, 2}
+    assert set(account.mirror.headers_known(account.handle("INBOX"), 1001)) == set()
+    account.reopen()
+    account.mirror.thread()
+    assert account.mirror.is_threaded()
+    account.add("INBOX", fetched(1, letters[1]))
+    given = _threads(account, letters[1])
+    account.add("Archive", fetched(0, letters[0]))
+    account.add("INBOX", fetched(2, letters[2]))
+    assert _threads(account, *letters) == given * 3
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        assert snapshot.connection.execute("SELECT count(*) FROM first_headers").get == 0
+
+
+def test_a_header_whose_message_never_comes_leaves_no_thread_behind(account: Mirrored) -> None:
+    letters = [_mail("<1@x>", "S"), _mail("<2@x>", "S", references="<0@x>"), letter("no id", subject="S")]
+    account.mirror.put_headers(account.handle("INBOX"), 1000, [_header(uid, each) for uid, each in enumerate(letters)])
+    account.mirror.thread()
+    account.add("INBOX", fetched(1, letters[0]))
+    account.vanish("INBOX", 1)
+    account.add("INBOX", fetched(2, letters[0]), fetched(3, letters[2]))
+    account.end_round()
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        assert snapshot.connection.execute("SELECT count(*) FROM threads").get == 2
+        assert snapshot.connection.execute("SELECT count(*) FROM thread_links").get == 1
+
+
+def test_a_mirror_that_gave_ids_is_not_threaded_anew(account: Mirrored) -> None:
+    one, two = _mail("<1@x>", "S"), _mail("<2@x>", "S")
+    account.add("INBOX", fetched(1, one), fetched(2, two))
+    given = _threads(account, one, two)
+    bridge = _mail("<3@x>", "S", references="<1@x> <2@x>")
+    account.mirror.put_headers(account.handle("INBOX"), 1000, [_header(3, bridge)])
+    account.mirror.thread()
+    account.add("INBOX", fetched(3, bridge))
+    assert _threads(account, one, two, bridge) == [*given, given[0]]
+
+
+def test_a_header_that_cannot_be_read_holds_up_no_other(account: Mirrored) -> None:
+    hostile = [b"", b"\0\xff", b"References: " + b"<" * 10_000, b"Message-ID: <1@x>\r\n" * 500, b"Subject: =?x?q?" * 99]
+    headers = [ThreadHeader(uid, START, header) for uid, header in enumerate(hostile, 1)]
+    account.mirror.put_headers(account.handle("INBOX"), 1000, headers)
+    account.mirror.thread()
+    octets = _mail("<2@x>", "S")
+    account.add("INBOX", fetched(9, octets))
+    assert len(_threads(account, octets)) == 1

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState
+from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState, ThreadHeader
 from agent_reader.sync.mirror import KnownMailbox, SetAside
 from shared.identity import email_id, message_digest
 
@@ -42,6 +42,9 @@ class FakeMirror:
         self.settled = 0
         self.changes = 0
         self.restarts = 0
+        # Most tests are of what comes after the first look; one that is not takes this back.
+        self.threaded = True
+        self.headers: dict[tuple[str, int], set[int]] = {}
         self.happened = threading.Condition()
         # Called after each batch, with its UIDs.
         self.on_add: Callable[[list[int]], object] | None = None
@@ -96,6 +99,21 @@ class FakeMirror:
             )
             for mailbox in ordered
         ]
+
+    def is_threaded(self) -> bool:
+        return self.threaded
+
+    def headers_known(self, mailbox_id: str, uidvalidity: int) -> set[int]:
+        return self.headers.get((mailbox_id, uidvalidity), set())
+
+    def put_headers(self, mailbox_id: str, uidvalidity: int, headers: Iterable[ThreadHeader]) -> None:
+        kept = self.headers.setdefault((mailbox_id, uidvalidity), set())
+        for header in headers:
+            assert header.uid not in kept, "a header was fetched twice"
+            kept.add(header.uid)
+
+    def thread(self) -> None:
+        self.threaded = True
 
     def restart(self, mailbox_id: str, uidvalidity: int) -> None:
         mailbox = self.known[mailbox_id]
