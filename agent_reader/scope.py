@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 
 class Depth(StrEnum):
@@ -53,4 +54,7 @@ class Scope:
 
 
 # What our own parts see: the executor's questions, the status, a preview of what a narrower scope hides.
-WHOLE = Scope(sign_in_mail=True)
+WHOLE: Final = Scope(sign_in_mail=True)
+
+# What a token gets that nothing else was asked for.
+ORDINARY: Final = Scope()

@@ -4,7 +4,8 @@ A file of its own (`access.db`): it outlives the index, which can be deleted and
 Limits: it says what was answered, not what a model took in.
 """
 
-from agent_reader.access.access import Access, Agent, KnownToken
-from agent_reader.access.read_log import Shown
+from agent_reader.access.access import Access
+from agent_reader.access.agents import Agent, KnownToken
+from agent_reader.access.read_log import Line, Shown
 
-__all__ = ["Access", "Agent", "KnownToken", "Shown"]
+__all__ = ["Access", "Agent", "KnownToken", "Line", "Shown"]

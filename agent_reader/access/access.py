@@ -1,10 +1,10 @@
 """The door's book: tokens made, looked up and revoked, and the read log, in one file."""
 
+import contextlib
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -12,9 +12,13 @@ from typing import Any, Final, Self
 
 import apsw
 
-from agent_reader.access import database, problems, read_log
-from agent_reader.access.read_log import Shown, microseconds, moment_of
+from agent_reader.access import chain, database, problems, read_log, scope_text
+from agent_reader.access.agents import Agent, KnownToken
+from agent_reader.access.budgets import Budgets
+from agent_reader.access.chain import Link, Verified
+from agent_reader.access.read_log import Line, Shown, microseconds, moment_of
 from agent_reader.errors import AccessUnavailable
+from agent_reader.scope import ORDINARY, Scope
 from shared.link import MAX_READS, Read, WasOpened
 from shared.problem import Problem
 from shared.proposal import AGENT_PATTERN
@@ -27,37 +31,25 @@ Randomness = Callable[[int], bytes]
 DEFAULT_LIFETIME: Final = timedelta(days=DEFAULT_LIFETIME_DAYS)
 # A token that outlives the machine it was made for is one without an expiry.
 MAX_LIFETIME: Final = timedelta(days=3_660)
-
-
-@dataclass(frozen=True, slots=True)
-class Agent:
-    """Who asks: the agent's name, and the id of the token that it showed (no secret)."""
-
-    name: str
-    token_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class KnownToken:
-    """A token as a list shows it; times are aware UTC."""
-
-    id: str
-    agent: str
-    created_at: datetime
-    expires_at: datetime
-    revoked_at: datetime | None
+# A year of reads answers what a reviewer asks, and an index of who read what should not grow for ever.
+DEFAULT_KEEP: Final = timedelta(days=365)
+# A last use goes to disk with the next answer on record; one that stands alone for so long gets a commit of its own.
+_LATEST_NOTE: Final = timedelta(minutes=1)
 
 
 class Access:
     """Tokens and the read log of one reader; any thread may call.
 
     Opens `access.db` in a folder, making or migrating it first. Raises `ConfigurationError`; later
-    `AccessUnavailable` where the file cannot be used.
+    `AccessUnavailable` where the file cannot be used. `keep` is how long a row of the read log is kept.
     """
 
-    def __init__(self, folder: Path, clock: Clock, randomness: Randomness) -> None:
+    def __init__(self, folder: Path, clock: Clock, randomness: Randomness, *, keep: timedelta = DEFAULT_KEEP) -> None:
         path = database.open_file(folder)
-        self._clock, self._randomness = clock, randomness
+        self._clock, self._randomness, self._keep = clock, randomness, keep
+        self.budgets = Budgets(clock, self._octets_since)
+        # Token id to the time and place of its last use, where that is not on disk yet.
+        self._uses: dict[str, tuple[int, str]] = {}
         # Apart, so that a look at a token never waits for a commit.
         self._writer, self._reader = database.connect(path), database.connect(path, read_only=True)
         self._writing_turn, self._reading_turn = threading.Lock(), threading.Lock()
@@ -72,12 +64,26 @@ class Access:
 
     def close(self) -> None:
         """Close the file, after the transaction that runs."""
+        if self._uses:
+            with contextlib.suppress(AccessUnavailable), self._transaction() as connection:
+                self._note_uses(connection)
         with self._writing_turn, self._reading_turn:
             self._writer.close()
             self._reader.close()
 
-    def create_token(self, agent: str, lifetime: timedelta = DEFAULT_LIFETIME) -> Token:
-        """Make a token for an agent; its text is shown once and not kept. Raises `ConfigurationError`."""
+    def create_token(
+        self,
+        agent: str,
+        lifetime: timedelta = DEFAULT_LIFETIME,
+        *,
+        scope: Scope = ORDINARY,
+        budget: int | None = None,
+        note: str = "",
+    ) -> Token:
+        """Make a token for an agent; its text is shown once and not kept. Raises `ConfigurationError`.
+
+        `budget` in octets of answers an hour, None for no limit.
+        """
         if re.fullmatch(AGENT_PATTERN, agent, re.ASCII) is None:
             raise ConfigurationError(
                 "--agent", f"{agent[:60]!r} is no name of an agent.", "Use 1 to 40 of a-z, 0-9 and `-`."
@@ -92,8 +98,18 @@ class Access:
         now = self._clock()
         with self._transaction() as connection:
             connection.execute(
-                "INSERT INTO tokens (id, agent, digest, created_at, expires_at) VALUES (?, ?, ?, ?, ?)",
-                (token.id, agent, token.digest(), microseconds(now), microseconds(now + lifetime)),
+                "INSERT INTO tokens (id, agent, digest, created_at, expires_at, scope, budget, note) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    token.id,
+                    agent,
+                    token.digest(),
+                    microseconds(now),
+                    microseconds(now + lifetime),
+                    scope_text.pack(scope),
+                    budget,
+                    note,
+                ),
             )
         return token
 
@@ -101,9 +117,10 @@ class Access:
         """Return every token, oldest first; never a secret."""
         with self._look() as connection:
             rows: list[Any] = connection.execute(
-                "SELECT id, agent, created_at, expires_at, revoked_at FROM tokens ORDER BY created_at, id"
+                "SELECT id, agent, created_at, expires_at, revoked_at, scope, budget, note, used_at, used_from "
+                "FROM tokens ORDER BY created_at, id"
             ).fetchall()
-        return [_known_token(*row) for row in rows]
+        return [_known_token(row) for row in rows]
 
     def revoke(self, token_id: str) -> bool:
         """Make a token open nothing from now on; False where there is none of this id that still could."""
@@ -114,8 +131,8 @@ class Access:
             ).get
         return revoked is not None
 
-    def authenticate(self, authorization: str | None) -> Agent | Problem:
-        """Return who an Authorization field belongs to, or the 401 problem.
+    def authenticate(self, authorization: str | None, peer: str = "") -> Agent | Problem:
+        """Return who an Authorization field belongs to, or the 401 problem; `peer` is where it came from.
 
         Whether a token has expired or was revoked is told only to whoever holds it. Raises `AccessUnavailable`.
         """
@@ -129,25 +146,44 @@ class Access:
             return problems.unknown_token()
         with self._look() as connection:
             row = connection.execute(
-                "SELECT agent, digest, expires_at, revoked_at FROM tokens WHERE id = ?", (token.id,)
+                "SELECT agent, digest, expires_at, revoked_at, scope, budget FROM tokens WHERE id = ?", (token.id,)
             ).fetchone()
         if row is None:
             return problems.unknown_token()
-        agent, digest, expires_at, revoked_at = row
+        agent, digest, expires_at, revoked_at, scope, budget = row
         if not token.matches(digest):
             return problems.unknown_token()
         if revoked_at is not None:
             return problems.revoked_token()
         if expires_at <= microseconds(self._clock()):
             return problems.expired_token()
-        return Agent(str(agent), token.id)
+        self._uses[token.id] = (microseconds(self._clock()), peer)
+        return Agent(str(agent), token.id, scope_text.unpack(scope), budget, peer)
 
-    def record(self, agent: Agent, shown: Sequence[Shown]) -> None:
-        """Put on record what an answer shows; once this returns, it is on disk. Raises `AccessUnavailable`."""
-        if not shown:
+    def still_opens(self, token_id: str) -> bool:
+        """Whether a token that opened has been neither revoked nor ended since: for what lasts. One indexed look."""
+        with self._look() as connection:
+            row = connection.execute(
+                "SELECT 1 FROM tokens WHERE id = ? AND revoked_at IS NULL AND expires_at > ?",
+                (token_id, microseconds(self._clock())),
+            ).fetchone()
+        return row is not None
+
+    def record(self, agent: Agent, shown: Sequence[Shown], octets: int = 0) -> None:
+        """Put on record what an answer shows; once this returns, it is on disk.
+
+        `octets` of the whole answer are charged to the token first. Raises a `Problem` where its budget has no room
+        for them, and `AccessUnavailable`; either way nothing may leave, and nothing is on record.
+        """
+        if octets:
+            self.budgets.charge(agent, octets)
+        if not shown and not self._has_old_uses():
             return
+        now = self._clock()
         with self._transaction() as connection:
-            read_log.append(connection, self._clock(), agent.name, agent.token_id, shown)
+            read_log.append(connection, now, agent, shown)
+            read_log.prune(connection, now, self._keep)
+            self._note_uses(connection)
 
     def reads(
         self, agent: str, since: datetime | None = None, cursor: int | None = None, limit: int = MAX_READS
@@ -155,6 +191,16 @@ class Access:
         """Return up to `limit` (cursor, line) of what an agent read, oldest first, after a cursor and since a time."""
         with self._look() as connection:
             return read_log.page(connection, agent, since, cursor, limit)
+
+    def lines(self, *, agent: str | None, since: datetime | None, email_id: str | None, limit: int) -> list[Line]:
+        """Return the newest lines of the read log, oldest of them first; what is None does not narrow."""
+        with self._look() as connection:
+            return read_log.lines(connection, agent, since, email_id, limit)
+
+    def verify(self, expected: Link | None = None) -> Verified:
+        """Walk the whole read log and say whether it is as it was written; `expected` is a head known from before."""
+        with self._look() as connection:
+            return chain.verify(connection, expected)
 
     def opened(self, agent: str, account: str, email_id: str) -> WasOpened:
         """Return whether an agent was given the text of an Email's body, and when last."""
@@ -169,6 +215,21 @@ class Access:
                 (microseconds(self._clock()),),
             ).fetchall()
         return [str(agent) for (agent,) in rows]
+
+    def _octets_since(self, token_id: str, since: datetime) -> int:
+        with self._look() as connection:
+            return read_log.octets_since(connection, token_id, since)
+
+    def _has_old_uses(self) -> bool:
+        oldest = min((at for at, _ in list(self._uses.values())), default=None)
+        return oldest is not None and microseconds(self._clock() - _LATEST_NOTE) >= oldest
+
+    def _note_uses(self, connection: apsw.Connection) -> None:
+        uses, self._uses = self._uses, {}
+        connection.executemany(
+            "UPDATE tokens SET used_at = ?, used_from = ? WHERE id = ?",
+            [(at, peer, token_id) for token_id, (at, peer) in uses.items()],
+        )
 
     @contextmanager
     def _transaction(self) -> Iterator[apsw.Connection]:
@@ -197,11 +258,17 @@ def _unavailable() -> Iterator[None]:
         raise AccessUnavailable(type(error).__name__) from error
 
 
-def _known_token(token_id: str, agent: str, created_at: int, expires_at: int, revoked_at: int | None) -> KnownToken:
+def _known_token(row: Sequence[Any]) -> KnownToken:
+    token_id, agent, created_at, expires_at, revoked_at, scope, budget, note, used_at, used_from = row
     return KnownToken(
         id=token_id,
         agent=agent,
         created_at=moment_of(created_at),
         expires_at=moment_of(expires_at),
         revoked_at=None if revoked_at is None else moment_of(revoked_at),
+        scope=scope_text.unpack(scope),
+        budget=budget,
+        note=note,
+        used_at=None if used_at is None else moment_of(used_at),
+        used_from=used_from,
     )

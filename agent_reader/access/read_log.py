@@ -1,46 +1,114 @@
-"""The read log: what each agent was shown. Rows are only ever appended; `opened` keeps the latest time."""
+"""The read log: what each agent was shown. Rows are only ever appended, and let go at the old end when they are old."""
 
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
+from agent_reader.access import chain
+from agent_reader.access.agents import Agent
 from shared.link import OpenedState, Read, WasOpened
 
 # A row that names more would not fit in an answer of the private socket; a longer list takes several rows.
 MAX_EMAIL_IDS_IN_A_ROW: Final = 500
+
+# Each answer lets go of a few old rows, so that none waits for a long deletion.
+_MOST_PRUNED: Final = 200
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What one method call's answer shows: the Emails it names, and those among them with the text of their body."""
+    """What one method call's answer shows: the Emails it names, and those among them with the text of their body.
+
+    `octets` is the size of the answer; `parts` pairs an Email's id with the names of its parts that were shown.
+    """
 
     method: str
     account: str
     email_ids: tuple[str, ...] = ()
     opened_ids: tuple[str, ...] = ()
+    octets: int = 0
+    parts: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-def append(connection: apsw.Connection, at: datetime, agent: str, token_id: str, shown: Iterable[Shown]) -> None:
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the read log as a person or a program reads it; `at` is aware UTC."""
+
+    key: int
+    at: datetime
+    agent: str
+    token_id: str
+    method: str
+    account: str
+    email_ids: tuple[str, ...]
+    parts: dict[str, list[str]]
+    octets: int
+    peer: str
+    has_bodies: bool
+
+
+def append(connection: apsw.Connection, at: datetime, agent: Agent, shown: Iterable[Shown]) -> None:
     """Append what was shown, in the caller's transaction."""
     moment = microseconds(at)
+    last = chain.head(connection)
     for call in shown:
-        for email_ids in _rows_of(call.email_ids):
+        for row in _rows_of(call, agent, moment, last.key + 1):
+            last = chain.Link(row.key, row.digest(last.digest))
             connection.execute(
-                "INSERT INTO reads (at, agent, token_id, method, account, email_ids, bodies) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (moment, agent, token_id, call.method, call.account, json.dumps(email_ids), int(bool(call.opened_ids))),
+                "INSERT INTO reads (key, at, agent, token_id, method, account, email_ids, parts, octets, peer, bodies, "
+                "digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    row.key,
+                    row.at,
+                    row.agent,
+                    row.token_id,
+                    row.method,
+                    row.account,
+                    json.dumps(row.email_ids),
+                    json.dumps(row.parts),
+                    row.octets,
+                    row.peer,
+                    row.bodies,
+                    last.digest,
+                ),
             )
         connection.executemany(
             "INSERT INTO opened (agent, account, email_id, at) VALUES (?, ?, ?, ?) "
             "ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
-            [(agent, call.account, email_id, moment) for email_id in call.opened_ids],
+            [(agent.name, call.account, email_id, moment) for email_id in call.opened_ids],
         )
+
+
+def prune(connection: apsw.Connection, now: datetime, keep: timedelta) -> None:
+    """Let go of a few rows that are older than `keep`, in the caller's transaction; the anchor moves to the last."""
+    before = microseconds(now - keep)
+    connection.execute(
+        "DELETE FROM opened WHERE (agent, account, email_id) IN "
+        "(SELECT agent, account, email_id FROM opened WHERE at < ? LIMIT ?)",
+        (before, _MOST_PRUNED),
+    )
+    # Keys are in the order of time, unless the clock went back: then the row waits for those before it.
+    old: list[Any] = connection.execute(
+        "SELECT key, at, digest FROM reads ORDER BY key LIMIT ?", (_MOST_PRUNED,)
+    ).fetchall()
+    last = None
+    for row in old:
+        if row[1] >= before:
+            break
+        last = row
+    if last is None:
+        return
+    connection.execute("DELETE FROM reads WHERE key <= ?", (last[0],))
+    connection.execute(
+        "INSERT OR REPLACE INTO anchor (row, key, digest, last_at, pruned_at) VALUES (1, ?, ?, ?, ?)",
+        (last[0], last[2], last[1], microseconds(now)),
+    )
 
 
 def page(
@@ -61,18 +129,64 @@ def page(
     ]
 
 
+def lines(
+    connection: apsw.Connection, agent: str | None, since: datetime | None, email_id: str | None, limit: int
+) -> list[Line]:
+    """Return the newest lines, oldest of them first; each of `agent`, `since` and `email_id` narrows where given."""
+    rows = connection.execute(
+        "SELECT key, at, agent, token_id, method, account, email_ids, parts, octets, peer, bodies FROM reads "
+        "WHERE (:agent IS NULL OR agent = :agent) AND at >= :since AND (:id IS NULL OR instr(email_ids, :id)) "
+        "ORDER BY key DESC LIMIT :limit",
+        {
+            "agent": agent,
+            "since": 0 if since is None else microseconds(since),
+            # The array holds it as JSON does, in quotes: so no id is found within a longer one.
+            "id": None if email_id is None else json.dumps(email_id),
+            "limit": limit,
+        },
+    )
+    found = [
+        Line(
+            key=int(key),
+            at=moment_of(at),
+            agent=str(name),
+            token_id=str(token_id),
+            method=str(method),
+            account=str(account),
+            email_ids=tuple(json.loads(email_ids)),
+            parts=json.loads(parts),
+            octets=int(octets),
+            peer=str(peer),
+            has_bodies=bool(bodies),
+        )
+        for key, at, name, token_id, method, account, email_ids, parts, octets, peer, bodies in rows
+    ]
+    return found[::-1]
+
+
+def octets_since(connection: apsw.Connection, token_id: str, since: datetime) -> int:
+    """Return how many octets of answers a token was shown since a time."""
+    found = connection.execute(
+        "SELECT sum(octets) FROM reads WHERE token_id = ? AND at > ?", (token_id, microseconds(since))
+    ).get
+    return int(found or 0)
+
+
 def opened(connection: apsw.Connection, agent: str, account: str, email_id: str) -> WasOpened:
     """Return whether an agent was given the text of an Email's body.
 
-    `unknown` where the agent never held a token here: then nothing says that the name is the same agent.
+    `unknown` where the agent never held a token here (then nothing says that the name is the same agent), and where
+    the log was let go of further than its first token goes back.
     """
     at = connection.execute(
         "SELECT at FROM opened WHERE agent = ? AND account = ? AND email_id = ?", (agent, account, email_id)
     ).get
     if at is not None:
         return WasOpened(state=OpenedState.OPENED, at=moment_of(at))
-    known = connection.execute("SELECT 1 FROM tokens WHERE agent = ? LIMIT 1", (agent,)).get
-    return WasOpened(state=OpenedState.UNKNOWN if known is None else OpenedState.NOT_OPENED, at=None)
+    first_token = connection.execute("SELECT min(created_at) FROM tokens WHERE agent = ?", (agent,)).get
+    reaches_to = connection.execute("SELECT last_at FROM anchor").get
+    knows = first_token is not None and (reaches_to is None or int(reaches_to) < int(first_token))
+    return WasOpened(state=OpenedState.NOT_OPENED if knows else OpenedState.UNKNOWN, at=None)
 
 
 def microseconds(moment: datetime) -> int:
@@ -85,6 +199,20 @@ def moment_of(microseconds_since_1970: int) -> datetime:
     return _EPOCH + timedelta(microseconds=microseconds_since_1970)
 
 
-def _rows_of(email_ids: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    for start in range(0, max(1, len(email_ids)), MAX_EMAIL_IDS_IN_A_ROW):
-        yield email_ids[start : start + MAX_EMAIL_IDS_IN_A_ROW]
+def _rows_of(call: Shown, agent: Agent, at: int, first_key: int) -> Iterator[chain.Row]:
+    parts = dict(call.parts)
+    for number, start in enumerate(range(0, max(1, len(call.email_ids)), MAX_EMAIL_IDS_IN_A_ROW)):
+        email_ids = call.email_ids[start : start + MAX_EMAIL_IDS_IN_A_ROW]
+        yield chain.Row(
+            key=first_key + number,
+            at=at,
+            agent=agent.name,
+            token_id=agent.token_id,
+            method=call.method,
+            account=call.account,
+            email_ids=email_ids,
+            parts={email_id: parts[email_id] for email_id in email_ids if email_id in parts},
+            octets=call.octets if number == 0 else 0,
+            peer=agent.peer,
+            bodies=int(bool(call.opened_ids)),
+        )
