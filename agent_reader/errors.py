@@ -3,7 +3,8 @@
 - the caller: `shared.problem.Problem`, made by jmap and the private socket (a status, a code, a fix)
 - the operator: `shared.settings.ConfigurationError`, exit status 2 at start
 - the mail server or the network: `shared.imap_login.ImapFailure`, the connection is finished and tried again later;
-  `Refused`, one command was answered NO or BAD and the connection lives
+  `Throttled`, the same, and the server wants to be left alone; `Refused`, one command was answered NO or BAD and the
+  connection lives
 - the machine: `AccessUnavailable`; the answer is refused, and no mail is shown unrecorded
 - us: an assertion
 """
@@ -11,9 +12,34 @@
 import re
 from typing import Final
 
+from shared.imap_login import ImapFailure
+
 # The server wants to be left alone; nothing smaller fares better (RFC 5530 §3; OVERQUOTA is Gmail's for bandwidth).
 _THROTTLING: Final = frozenset({"OVERQUOTA", "LIMIT", "THROTTLED"})
 _RESPONSE_CODE: Final = re.compile(r"\[([A-Z-]{1,40})[ \]]")
+# What servers say that have no code for it (Microsoft, Gmail, Yahoo), each in some released server's own words.
+_THROTTLING_WORDS: Final = re.compile(
+    r"throttled|back-?off time|rate limit|bandwidth limit|too many (?:simultaneous|commands|requests|connections)",
+    re.IGNORECASE,
+)
+_STATED_WAIT: Final = re.compile(
+    r"(?:back-?off time:?|try again (?:in|after)|retry (?:in|after)|wait(?: for)?):? *(\d{1,9}) *"
+    r"(milliseconds?|ms|seconds?|secs?|minutes?|mins?|hours?)\b",
+    re.IGNORECASE,
+)
+_SECONDS_OF: Final = {"mi": 60.0, "ms": 0.001, "se": 1.0, "ho": 3_600.0}
+# Gmail's longest: a day. A server that says more is not believed.
+_LONGEST_WAIT_SECONDS: Final = 86_400.0
+
+
+def stated_wait(untrusted_text: str) -> float | None:
+    """Return the seconds that a server's words ask to be left alone for, at most a day; None where they tell none."""
+    found = _STATED_WAIT.search(untrusted_text)
+    if found is None:
+        return None
+    unit = found[2].lower()
+    seconds = int(found[1]) * (0.001 if unit.startswith("milli") else _SECONDS_OF[unit[:2]])
+    return min(seconds, _LONGEST_WAIT_SECONDS)
 
 
 class Refused(Exception):  # noqa: N818 - names what the server did
@@ -24,7 +50,7 @@ class Refused(Exception):  # noqa: N818 - names what the server did
     """
 
     def __init__(self, verb: str, answer: str, untrusted_text: str) -> None:
-        text = "".join(character if " " <= character <= "~" else "?" for character in untrusted_text)[:200]
+        text = _printable(untrusted_text)
         found = _RESPONSE_CODE.match(text)
         super().__init__(f"{verb}: {answer} {text}")
         self.verb, self.answer, self.text = verb, answer, text
@@ -33,8 +59,36 @@ class Refused(Exception):  # noqa: N818 - names what the server did
     @property
     def is_throttling(self) -> bool:
         """Whether the server asks to be left alone for a while."""
-        return self.code in _THROTTLING or "throttled" in self.text.lower()
+        return self.code in _THROTTLING or _THROTTLING_WORDS.search(self.text) is not None
+
+
+class Throttled(ImapFailure):
+    """The server wants to be left alone for a while; `wait_seconds` is what it said, None where it said nothing.
+
+    `is_quota`: a limit by the hour or the day was reached, so minutes are no use (Gmail's OVERQUOTA).
+    """
+
+    def __init__(self, where: str, untrusted_text: str) -> None:
+        text = _printable(untrusted_text)
+        super().__init__(
+            "throttled",
+            f"{where}: it wants to be left alone for a while ({text}).",
+            "Nothing needs to be done; it is tried again later, at the time that the server named if it named one.",
+            retryable=True,
+        )
+        self.wait_seconds = stated_wait(untrusted_text)
+        self.is_quota = "OVERQUOTA" in untrusted_text or "bandwidth" in untrusted_text.lower()
+
+    @staticmethod
+    def is_meant_by(untrusted_text: str) -> bool:
+        """Whether a server's last words mean this."""
+        codes = set(_RESPONSE_CODE.findall(untrusted_text))
+        return bool(codes & _THROTTLING) or _THROTTLING_WORDS.search(untrusted_text) is not None
 
 
 class AccessUnavailable(Exception):  # noqa: N818 - names the state of things
     """Tokens cannot be looked up or the read log cannot be written (disk full, locked, damaged). Retryable."""
+
+
+def _printable(untrusted_text: str) -> str:
+    return "".join(character if " " <= character <= "~" else "?" for character in untrusted_text)[:200]

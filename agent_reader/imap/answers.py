@@ -13,6 +13,7 @@ from imapclient import imap_utf7
 from imapclient.exceptions import ProtocolError
 from imapclient.response_parser import parse_fetch_response, parse_response
 
+from agent_reader.imap.uid_ranges import UidRanges
 from agent_reader.imap.values import MessageState
 
 # A line of a response, or the line up to a literal together with the literal.
@@ -22,11 +23,17 @@ _FETCH_BEGINS: Final = re.compile(rb"[0-9]+ \(")
 # Octets of a mailbox name; no server makes longer ones, and a command line must be able to carry it.
 _LONGEST_NAME: Final = 4_096
 _LIST_BEGINS: Final = re.compile(rb"\(")
+# Every record of STATUS but the rest of a response after a literal, which begins with a blank.
+_STATUS_BEGINS: Final = re.compile(rb"[^ ]")
 _ESEARCH_ALL: Final = re.compile(rb"(?:^|[ )])ALL ([0-9:,]+)", re.IGNORECASE)
 # The answer to FLAGS and MODSEQ, read without the lexer: a look at a mailbox of 20,000 costs 0.2 s and not 1.
 _PLAIN_STATE: Final = re.compile(
     rb"[0-9]+ \((?:UID (?P<uid>[0-9]{1,10})|FLAGS \((?P<flags>[^()\"{]*)\)|MODSEQ \((?P<modseq>[0-9]{1,19})\)| )+\)",
     re.IGNORECASE,
+)
+# What can stand beside a body in an answer.
+_ITEMS: Final = frozenset(
+    {b"SEQ", b"UID", b"FLAGS", b"INTERNALDATE", b"RFC822.SIZE", b"MODSEQ", b"X-GM-MSGID", b"EMAILID"}
 )
 # RFC 9051 §7.3.1, RFC 5258, RFC 6154: servers differ in case, and everybody after this compares one spelling.
 _ATTRIBUTES: Final = {
@@ -89,6 +96,10 @@ def fetched(records: Iterable[Record | None]) -> dict[int, dict[bytes, Any]]:
     by_uid: dict[int, dict[bytes, Any]] = {}
     for response in _responses(records, _FETCH_BEGINS):
         for items in parse_fetch_response(response, normalise_times=False, uid_is_key=False).values():
+            # After a literal that lied about its length, the rest of a letter would be read as items.
+            others = {item for item in items if not item.startswith(b"BODY[")}
+            if len(others) < len(items) and not others <= _ITEMS:
+                raise ProtocolError("a FETCH response with an item that was never asked for")
             uid = items.get(b"UID")
             if isinstance(uid, int):
                 by_uid.setdefault(uid, {}).update(items)
@@ -134,19 +145,15 @@ def internaldate_of(items: Mapping[bytes, Any]) -> datetime | None:
         return None
 
 
-def esearch_uids(records: Iterable[Record | None]) -> list[int] | None:
-    """Return the UIDs of `UID SEARCH RETURN (ALL)` (RFC 4731 §3.1), or None where no ESEARCH came."""
+def esearch_uids(records: Iterable[Record | None]) -> UidRanges | None:
+    """Return the UIDs of `UID SEARCH RETURN (ALL)` (RFC 4731 §3.1), or None where no ESEARCH came.
+
+    Raises ValueError for UIDs that cannot be.
+    """
     lines = [record for record in records if isinstance(record, bytes)]
     if not lines:
         return None
-    uids: list[int] = []
-    for line in lines:
-        if found := _ESEARCH_ALL.search(line):
-            for part in found[1].split(b","):
-                first, _, last = part.partition(b":")
-                low, high = sorted((int(first), int(last or first)))
-                uids.extend(range(low, high + 1))
-    return uids
+    return UidRanges.parsed(found[1] for line in lines if (found := _ESEARCH_ALL.search(line)))
 
 
 def search_uids(records: Iterable[Record | None]) -> list[int]:
@@ -164,6 +171,32 @@ def namespace_prefixes(records: Iterable[Record | None]) -> list[str]:
     except (ProtocolError, ValueError, TypeError, IndexError):
         return []
     return [prefix for prefix in dict.fromkeys(prefixes) if prefix and prefix.isprintable()]
+
+
+def status_names(records: Iterable[Record | None]) -> list[str | None]:
+    """Return the mailbox names of STATUS responses; None for one that cannot be read."""
+    names: list[str | None] = []
+    for response in _responses(records, _STATUS_BEGINS):
+        try:
+            name = _octets(parse_response(response)[0])
+            # Dovecot 2.3 writes a name here as it is, and not as it travels elsewhere.
+            names.append(_decoded_name(name.decode("ascii")) if name.isascii() else name.decode("utf-8"))
+        except (ProtocolError, ValueError, TypeError, IndexError):
+            names.append(None)
+    return names
+
+
+def identity_of(token: object) -> str | None:
+    """Return X-GM-MSGID (a number) or EMAILID (in parentheses, RFC 8474 §5.1) as text; None for anything else."""
+    match token:
+        case bool():
+            return None
+        case int():
+            return str(token)
+        case (bytes() as email_id,):
+            return email_id.decode("ascii", "replace")
+        case _:
+            return None
 
 
 def status_number(records: Iterable[Record | None], item: bytes) -> int | None:

@@ -1,7 +1,10 @@
 """What a mail server shows, as values: a listed mailbox, an examined one, a message's state, a fetched message."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+
+from agent_reader.imap.uid_ranges import UidRanges
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,41 @@ class ThreadHeader:
     uid: int
     internaldate: datetime
     header: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Resync:
+    """What a server with QRESYNC says has happened: states of new and changed messages, and UIDs that are gone."""
+
+    changed: Mapping[int, MessageState]
+    vanished: UidRanges
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a server states of a message before it is fetched.
+
+    `same_as`: messages with the same value have the same octets (Gmail's X-GM-MSGID, RFC 8474's EMAILID), or None.
+    """
+
+    size: int | None
+    internaldate: datetime | None
+    same_as: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What a server said unasked: `selected` about the open mailbox, `mailboxes` by name.
+
+    `anything`: something that cannot be told apart, so everything may be different.
+    """
+
+    selected: bool = False
+    mailboxes: frozenset[str] = frozenset()
+    anything: bool = False
+
+    def __bool__(self) -> bool:
+        return self.selected or self.anything or bool(self.mailboxes)
 
 
 @dataclass(frozen=True, slots=True)

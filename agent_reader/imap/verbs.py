@@ -42,6 +42,9 @@ _FETCH_ITEM: Final = _any_of(
     b"INTERNALDATE",
     rb"RFC822\.SIZE",
     b"MODSEQ",
+    # What makes one message known in several mailboxes: Gmail's extension, and RFC 8474 §5.1.
+    b"X-GM-MSGID",
+    b"EMAILID",
     re.escape(THREAD_FIELDS.encode()),
     rb"BODY\.PEEK\[(?:HEADER)?\](?:<" + _OFFSET + rb"\." + NUMBER + rb">)?",
 )
@@ -65,6 +68,8 @@ READER_TABLE: Final = VerbTable(
         b"LIST": _whole(b'"" ' + QUOTED + rb"(?: RETURN \(SUBSCRIBED(?: SPECIAL-USE)?\))?"),
         b"LSUB": _whole(b'"" ' + QUOTED),
         b"STATUS": _whole(MAILBOX + b" " + _list_of(_STATUS_ITEM)),
+        # RFC 5465: what the server tells unasked; nothing of a message but that it is there.
+        b"NOTIFY": _whole(rb"SET \(personal \(MessageNew MessageExpunge FlagChange\)\)"),
         b"EXAMINE": _whole(MAILBOX + rb"(?: \((?:CONDSTORE|QRESYNC \(" + NUMBER + b" " + _MODSEQ + rb"\))\))?"),
         # In a mailbox.
         b"UID FETCH": _whole(UID_SET + b" " + _list_of(_FETCH_ITEM) + _CHANGED_SINCE),

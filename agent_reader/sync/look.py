@@ -152,7 +152,8 @@ class Look:
             self._take_in(found.new[begin : begin + _SIZES_AT_A_TIME])
 
     def _take_in(self, uids: Sequence[int]) -> None:
-        sizes = self._session.sizes(uids)
+        stated = self._session.stated(uids)
+        sizes = {uid: each.size for uid, each in stated.items() if each.size is not None}
         # What was fetched in vain before goes alone, last.
         tried = [uid for uid in uids if self._memory.attempts[uid]]
         fresh = [uid for uid in uids if not self._memory.attempts[uid]]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from imapclient.exceptions import ProtocolError
 
 from agent_reader.imap import answers
+from agent_reader.imap.uid_ranges import UidRanges
 from agent_reader.imap.values import MessageState
 
 if TYPE_CHECKING:
@@ -128,10 +129,56 @@ def test_a_date_is_an_instant_in_utc_or_nothing(date: bytes, expected: datetime 
 
 
 def test_esearch_names_uids_by_ranges() -> None:
-    assert [1, 2, 3, 7] == answers.esearch_uids([b'(TAG "A1") UID ALL 1:3,7'])
-    assert [5, 6] == answers.esearch_uids([b'(TAG "A1") UID all 6:5'])
-    assert [] == answers.esearch_uids([b'(TAG "A1") UID'])
+    assert UidRanges(((1, 3), (7, 7))) == answers.esearch_uids([b'(TAG "A1") UID ALL 1:3,7'])
+    assert UidRanges(((5, 6),)) == answers.esearch_uids([b'(TAG "A1") UID all 6:5'])
+    assert UidRanges() == answers.esearch_uids([b'(TAG "A1") UID'])
     assert answers.esearch_uids([]) is None
+
+
+def test_ranges_are_joined_compared_and_spread_out_only_where_that_is_bounded() -> None:
+    ranges = UidRanges.parsed([b"9,3:1", b"4,20:30"])
+    assert ((1, 4), (9, 9), (20, 30)) == ranges.ranges
+    assert 16 == len(ranges)
+    assert {1, 4, 9, 25} == ranges.among([1, 4, 5, 8, 9, 10, 19, 25, 31])
+    assert [1, 2, 3, 4, 9, *range(20, 31)] == ranges.spread(16)
+    everything = UidRanges.parsed([b"1:4294967295"])
+    assert {7} == everything.among({7})
+    with pytest.raises(ValueError, match="4294967295"):
+        everything.spread(1_000_000)
+
+
+@pytest.mark.parametrize("uid_set", [b"", b"0", b"1:*", b"4294967296", b"1,,2", b"x", b"1 2", b"-1", b"99999999999"])
+def test_what_is_no_set_of_uids_is_refused(uid_set: bytes) -> None:
+    with pytest.raises(ValueError, match="UID"):
+        UidRanges.parsed([uid_set])
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), max_size=8), st.sets(st.integers(0, 70)))
+def test_ranges_hold_just_what_was_named(pairs: list[tuple[int, int]], uids: set[int]) -> None:
+    named = {uid for pair in pairs for uid in range(min(pair), max(pair) + 1)}
+    ranges = UidRanges.parsed(b"%d:%d" % pair for pair in pairs)
+    assert sorted(named) == ranges.spread(100)
+    assert named & uids == ranges.among(uids)
+
+
+def test_the_names_of_status_are_decoded_and_one_that_cannot_be_read_is_told() -> None:
+    records: list[Record] = [
+        b'"B&APw-cher &- L&APY-hne" (MESSAGES 1)',
+        (b"{16}", "Bücher & Löhne".encode()),
+        b" (MESSAGES 1)",
+        b"inbox (MESSAGES 1)",
+        (b"{2}", b"\xff\xfe"),
+        b" (MESSAGES 1)",
+        b"(",
+    ]
+    assert ["Bücher & Löhne", "Bücher & Löhne", "INBOX", None, None] == answers.status_names(records)
+
+
+def test_what_makes_messages_the_same_is_a_number_or_an_id_in_parentheses() -> None:
+    assert "1278455344230334865" == answers.identity_of(1278455344230334865)
+    assert "M6d99ac3275bb4e" == answers.identity_of((b"M6d99ac3275bb4e",))
+    for other in (None, b"x", (), (b"a", b"b"), (1,), True):
+        assert answers.identity_of(other) is None
 
 
 def test_search_answers_may_come_in_parts_with_blanks_and_a_mod_sequence() -> None:
@@ -177,6 +224,7 @@ def test_any_records_give_values_or_an_error_that_the_session_knows(records: lis
         answers.search_uids,
         answers.leading_number,
         answers.namespace_prefixes,
+        answers.status_names,
         lambda some: list(answers.list_lines(some)),
         lambda some: answers.status_number(some, b"UIDNEXT"),
     ):
