@@ -35,7 +35,9 @@ def find_blob(snapshot: Snapshot, untrusted_blob_id: str) -> FoundBlob | None:
         return None
     blob_id = untrusted_blob_id
     for email in snapshot.emails([blobs.own_email_id(blob_id)]).values():
-        return _found(snapshot, email, blob_id)
+        found = _found(snapshot, email, blob_id)
+        # Without a place it is held and on its way out, or the scope shows no octets: the cache must not either.
+        return found if found.places else None
     return _found_part(snapshot, blob_id) if blobs.can_be_part(blob_id) else None
 
 

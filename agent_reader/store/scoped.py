@@ -118,6 +118,7 @@ def _views(connection: apsw.Connection, scope: Scope) -> dict[str, str]:
         "(SELECT 1 FROM temp.emails v WHERE v.thread_key = t.key AND v.visible)",
         "copies": f"SELECT c.* FROM main.copies c WHERE {octets} AND {visible.format('c', 'email_key')}"
         f"{mailbox.format('c.mailbox_key')}",
+        "part_blobs": f"SELECT p.* FROM main.part_blobs p WHERE {octets} AND {visible.format('p', 'email_key')}",
         "set_aside": f"SELECT a.* FROM main.set_aside a WHERE 1{mailbox.format('a.mailbox_key')}",
         "account": _account_view(connection, scope),
         "search": _search_view(connection, scope, inside),

@@ -174,7 +174,11 @@ class ScriptedMailbox:
             parts.append(b"RFC822.SIZE %d" % len(octets))
         if b"INTERNALDATE" in items:
             parts.append(b'INTERNALDATE "29-Nov-2026 10:00:00 +0100"')
-        if with_body and uid not in self.silent:
+        partial = re.search(rb"BODY\.PEEK\[\]<(\d+)\.(\d+)>", items)
+        if partial and uid not in self.silent:
+            piece = octets[int(partial[1]) :][: int(partial[2])]
+            parts.append(b"BODY[]<%s> {%d}\r\n" % (partial[1], len(piece)) + piece)
+        elif with_body and uid not in self.silent:
             parts.append(b"BODY[] {%d}\r\n" % len(octets) + octets)
         # UID last: nothing may be read by its position.
         parts.append(b"UID %d" % uid)
