@@ -7,9 +7,11 @@ CORE: Final = "urn:ietf:params:jmap:core"
 MAIL: Final = "urn:ietf:params:jmap:mail"
 SUBMISSION: Final = "urn:ietf:params:jmap:submission"
 VACATION_RESPONSE: Final = "urn:ietf:params:jmap:vacationresponse"
+# The extension of this server: what an agent needs beyond RFC 8621.
+AGENT: Final = "urn:x-mailwarrant:agent"
 
 # What a request may name in `using`. Some clients always send the submission URN, so it is known; no account has it.
-KNOWN_CAPABILITIES: Final = (CORE, MAIL, SUBMISSION)
+KNOWN_CAPABILITIES: Final = (CORE, MAIL, SUBMISSION, AGENT)
 
 COLLATION_ALGORITHMS: Final = ("i;unicode-casemap",)
 

@@ -20,6 +20,7 @@ from agent_reader.jmap.errors import READ_ONLY, ErrorType, MethodError
 from agent_reader.jmap.methods import Absent, Change, Echo, Method, NoAccount, Read
 from agent_reader.jmap.references import Budget, Response, resolved
 from agent_reader.jmap.request import Invocation, Request
+from agent_reader.query import BlobReader
 from agent_reader.query.errors import QueryRefused
 from agent_reader.store.snapshot import Snapshot
 
@@ -48,6 +49,7 @@ class Dispatch:
     methods: Mapping[str, Method]
     limits: Limits
     faults: Faults
+    blobs: BlobReader
     monotonic: Monotonic = time.monotonic
 
     def answer(self, request: Request) -> Answer:
@@ -151,6 +153,7 @@ class _Running:
             using=self._request.using,
             octets_left=self._answer_octets_left,
             monotonic=dispatch.monotonic,
+            blobs=dispatch.blobs,
             until=dispatch.monotonic() + dispatch.limits.max_query_seconds,
         )
 

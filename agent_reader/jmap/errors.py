@@ -22,6 +22,7 @@ class ErrorType(StrEnum):
     FORBIDDEN = "forbidden"
     REQUEST_TOO_LARGE = "requestTooLarge"
     SERVER_FAIL = "serverFail"
+    SERVER_UNAVAILABLE = "serverUnavailable"
 
 
 class MethodError(Exception):

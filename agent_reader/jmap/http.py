@@ -73,7 +73,7 @@ def make_app(  # noqa: PLR0913 - names at the call say what each is
     other doors; left out, this one has its own.
     """
     faults = Faults(log, randomness)
-    dispatch = Dispatch(store, frozenset(account.id for account in accounts), methods, limits, faults)
+    dispatch = Dispatch(store, frozenset(account.id for account in accounts), methods, limits, faults, blobs)
     places = places or Places(limits.max_concurrent_requests)
     account_ids = tuple(account.id for account in accounts)
     downloading = Places(limits.max_concurrent_downloads, problems.too_many_downloads)

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from agent_reader.jmap.capabilities import CORE, MAIL, SUBMISSION, VACATION_RESPONSE
-from agent_reader.jmap.reads import (
-    Answerer,
-    answer_email_get,
+from agent_reader.jmap.queries import (
+    answer_changes,
+    answer_email_parse,
     answer_email_query,
-    answer_mailbox_get,
-    answer_thread_get,
+    answer_email_query_changes,
+    answer_mailbox_query,
+    answer_mailbox_query_changes,
+    answer_snippets,
 )
+from agent_reader.jmap.reads import Answerer, answer_email_get, answer_mailbox_get, answer_thread_get
+from agent_reader.store.changes import DataType
 
 Found: TypeAlias = Mapping[str, Any]
 # The Email ids that an answer names, and those whose body text is in it.
@@ -73,6 +77,18 @@ def _queried(found: Found) -> EmailIds:
     return tuple(found["ids"]), ()
 
 
+def _changed(found: Found) -> EmailIds:
+    return (*found["created"], *found["updated"]), ()
+
+
+def _added(found: Found) -> EmailIds:
+    return tuple(each["id"] for each in found["added"]), ()
+
+
+def _snippets(found: Found) -> EmailIds:
+    return tuple(snippet["emailId"] for snippet in found["list"]), ()
+
+
 def _threads(found: Found) -> EmailIds:
     return tuple(email_id for thread in found["list"] for email_id in thread.get("emailIds", ())), ()
 
@@ -96,24 +112,24 @@ METHODS: Final[Mapping[str, Method]] = {
     "PushSubscription/set": Change(CORE, has_account=False),
     # RFC 8621 §2
     "Mailbox/get": Read(MAIL, answer_mailbox_get, _no_emails),
-    "Mailbox/changes": Absent(MAIL),
-    "Mailbox/query": Absent(MAIL),
-    "Mailbox/queryChanges": Absent(MAIL),
+    "Mailbox/changes": Read(MAIL, answer_changes(DataType.MAILBOX), _no_emails),
+    "Mailbox/query": Read(MAIL, answer_mailbox_query, _no_emails),
+    "Mailbox/queryChanges": Read(MAIL, answer_mailbox_query_changes, _no_emails),
     "Mailbox/set": Change(MAIL),
     # RFC 8621 §3
     "Thread/get": Read(MAIL, answer_thread_get, _threads),
-    "Thread/changes": Absent(MAIL),
+    "Thread/changes": Read(MAIL, answer_changes(DataType.THREAD), _no_emails),
     # RFC 8621 §4
     "Email/get": Read(MAIL, answer_email_get, _emails),
-    "Email/changes": Absent(MAIL),
+    "Email/changes": Read(MAIL, answer_changes(DataType.EMAIL), _changed),
     "Email/query": Read(MAIL, answer_email_query, _queried),
-    "Email/queryChanges": Absent(MAIL),
+    "Email/queryChanges": Read(MAIL, answer_email_query_changes, _added),
     "Email/set": Change(MAIL),
     "Email/copy": Change(MAIL),
     "Email/import": Change(MAIL),
-    "Email/parse": Absent(MAIL),
+    "Email/parse": Read(MAIL, answer_email_parse, _no_emails),
     # RFC 8621 §5
-    "SearchSnippet/get": Absent(MAIL),
+    "SearchSnippet/get": Read(MAIL, answer_snippets, _snippets),
     # RFC 8621 §6, §7
     "Identity/get": NoAccount(SUBMISSION),
     "Identity/changes": NoAccount(SUBMISSION),

@@ -1,6 +1,7 @@
 """The methods that show mail: from untrusted arguments to one question, and from its answer to JMAP's JSON."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from agent_reader.jmap.asking import Asking
@@ -9,10 +10,10 @@ from agent_reader.query import (
     EmailQueryArguments,
     GetResult,
     email_get,
+    email_get_as_asked,
     email_query,
     mailbox_get,
     parse_email_get,
-    parse_email_query,
     thread_get,
 )
 from agent_reader.store.snapshot import Snapshot
@@ -45,42 +46,10 @@ def answer_email_get(asking: Asking, arguments: Arguments) -> Found:
     """Answer Email/get (RFC 8621 §4.2)."""
     snapshot = asking.snapshot
     asked = parse_email_get(arguments)
-    ids: Sequence[str] | None = asked.ids
-    if ids is None:
-        ids = _all_or_too_large(snapshot, asking.limits.max_objects_in_get, by_thread=False)
-    _check_number(ids, asking.limits.max_objects_in_get)
-    return _got(
-        snapshot,
-        email_get(
-            snapshot,
-            ids,
-            properties=asked.properties,
-            body_properties=asked.body_properties,
-            fetch_text=asked.fetch_text,
-            fetch_html=asked.fetch_html,
-            fetch_all=asked.fetch_all,
-            max_body_value_bytes=asked.max_body_value_bytes,
-        ),
-    )
-
-
-def answer_email_query(asking: Asking, arguments: Arguments) -> Found:
-    """Answer Email/query (RFC 8621 §4.4); a page is never longer than what one /get gives."""
-    snapshot = asking.snapshot
-    found = email_query(snapshot, parse_email_query(arguments), max_limit=asking.limits.max_objects_in_get)
-    answer: Found = {
-        "accountId": snapshot.account_id,
-        "queryState": found.query_state,
-        "canCalculateChanges": found.can_calculate_changes,
-        "position": found.position,
-        "ids": found.ids,
-    }
-    # RFC 8620 §5.5: each only where it was asked for, or set by the server.
-    if found.total is not None:
-        answer["total"] = found.total
-    if found.limit is not None:
-        answer["limit"] = found.limit
-    return answer
+    if asked.ids is None:
+        asked = replace(asked, ids=_all_or_too_large(snapshot, asking.limits.max_objects_in_get, by_thread=False))
+    check_number("ids", asked.ids or (), asking.limits.max_objects_in_get)
+    return _got(snapshot, email_get_as_asked(snapshot, asked, asking.octets_left))
 
 
 def _get_arguments(arguments: Arguments, max_objects: int) -> tuple[list[str] | None, list[str] | None]:
@@ -92,7 +61,7 @@ def _get_arguments(arguments: Arguments, max_objects: int) -> tuple[list[str] | 
             (unknown[0],),
         )
     ids = _strings("ids", arguments.get("ids"))
-    _check_number(ids or (), max_objects)
+    check_number("ids", ids or (), max_objects)
     return ids, _strings("properties", arguments.get("properties"))
 
 
@@ -104,10 +73,13 @@ def _strings(name: str, untrusted: object) -> list[str] | None:
     return untrusted
 
 
-def _check_number(ids: Sequence[str], max_objects: int) -> None:
+def check_number(name: str, ids: Sequence[str], max_objects: int) -> None:
+    """Raise requestTooLarge for more ids than maxObjectsInGet."""
     if len(ids) > max_objects:
         raise MethodError(
-            ErrorType.REQUEST_TOO_LARGE, f"`ids` has more than maxObjectsInGet ({max_objects}). Ask in parts."
+            ErrorType.REQUEST_TOO_LARGE,
+            f"`{name}` has more than maxObjectsInGet ({max_objects}). Ask in parts.",
+            (name,),
         )
 
 

@@ -6,7 +6,10 @@ Text of a question is data, never query syntax. Nothing here writes. What cannot
 
 from agent_reader.query.blob_cache import BlobCache, OpenBlob
 from agent_reader.query.blobs import FoundBlob, find_blob
-from agent_reader.query.email_get import EmailGetArguments, email_get, parse_email_get
+from agent_reader.query.changes import changes, parse_changes
+from agent_reader.query.email_changes import email_query_changes, parse_email_query_changes
+from agent_reader.query.email_get import EmailGetArguments, email_get, email_get_as_asked, parse_email_get
+from agent_reader.query.email_parse import email_parse, parse_email_parse
 from agent_reader.query.emails import (
     COLLATIONS,
     MAX_LIMIT,
@@ -16,9 +19,16 @@ from agent_reader.query.emails import (
     parse_email_query,
 )
 from agent_reader.query.errors import QueryRefused
+from agent_reader.query.mailbox_query import (
+    mailbox_query,
+    mailbox_query_total,
+    parse_mailbox_query,
+    parse_mailbox_query_changes,
+)
 from agent_reader.query.mailboxes import mailbox_get
 from agent_reader.query.octets import BlobReader, BlobUnavailable, Unavailable
 from agent_reader.query.results import GetResult, QueryResult
+from agent_reader.query.snippets import parse_snippets, search_snippets
 from agent_reader.query.threads import thread_get
 
 __all__ = [
@@ -36,11 +46,24 @@ __all__ = [
     "QueryRefused",
     "QueryResult",
     "Unavailable",
+    "changes",
     "email_get",
+    "email_get_as_asked",
+    "email_parse",
     "email_query",
+    "email_query_changes",
     "find_blob",
     "mailbox_get",
+    "mailbox_query",
+    "mailbox_query_total",
+    "parse_changes",
     "parse_email_get",
+    "parse_email_parse",
     "parse_email_query",
+    "parse_email_query_changes",
+    "parse_mailbox_query",
+    "parse_mailbox_query_changes",
+    "parse_snippets",
+    "search_snippets",
     "thread_get",
 ]

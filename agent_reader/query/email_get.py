@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_reader.query import arguments
-from agent_reader.query.errors import invalid
-from agent_reader.query.results import GetResult
+from agent_reader.query.errors import invalid, too_large
+from agent_reader.query.results import GetResult, text_octets
 from agent_reader.store.document import StoredPart
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from shared.message import (
@@ -77,16 +77,33 @@ def email_get(
     fetch_all: bool = False,
     max_body_value_bytes: int = 0,
 ) -> GetResult:
-    """Answer Email/get from a snapshot. How many ids one call may name is its caller's business.
+    """Answer Email/get from a snapshot, as `email_get_as_asked` does, however large the answer.
 
     `properties` None for the RFC's default; `max_body_value_bytes` octets of UTF-8, 0 for no limit. Raises
     `QueryRefused` for a property that does not exist.
     """
-    wanted = _wanted(properties)
-    shown_of_parts = tuple(DEFAULT_BODY_PROPERTIES if body_properties is None else body_properties)
-    _check(wanted, shown_of_parts)
-    asked = tuple(dict.fromkeys(ids))
-    found = snapshot.emails(asked)
+    asked = EmailGetArguments(
+        ids=tuple(ids),
+        properties=None if properties is None else tuple(properties),
+        body_properties=None if body_properties is None else tuple(body_properties),
+        fetch_text=fetch_text,
+        fetch_html=fetch_html,
+        fetch_all=fetch_all,
+        max_body_value_bytes=max_body_value_bytes,
+    )
+    _check(asked.properties or (), asked.body_properties or ())
+    return email_get_as_asked(snapshot, asked)
+
+
+def email_get_as_asked(snapshot: Snapshot, asked: EmailGetArguments, max_octets: int | None = None) -> GetResult:
+    """Answer Email/get from a snapshot and checked arguments. How many ids it may name is its caller's business.
+
+    `max_octets` is what the strings of the whole answer may come to; past it `QueryRefused`, before more is read.
+    """
+    wanted = _wanted(asked.properties)
+    shown_of_parts = tuple(DEFAULT_BODY_PROPERTIES if asked.body_properties is None else asked.body_properties)
+    ids = tuple(dict.fromkeys(asked.ids or ()))
+    found = snapshot.emails(ids)
     of_content = tuple(name for name in wanted if name not in _FROM_ROW and name not in _IN_SUMMARY)
     answers: list[dict[str, JSON]] = []
     for email in found.values():
@@ -99,14 +116,18 @@ def email_get(
                     message,
                     properties=of_content,
                     body_properties=shown_of_parts,
-                    fetch_text=fetch_text,
-                    fetch_html=fetch_html,
-                    fetch_all=fetch_all,
-                    max_body_value_octets=max_body_value_bytes,
+                    fetch_text=asked.fetch_text,
+                    fetch_html=asked.fetch_html,
+                    fetch_all=asked.fetch_all,
+                    max_body_value_octets=asked.max_body_value_bytes,
                 ),
             )
         answers.append({name: _value(name, email, content) for name in wanted})
-    return GetResult(tuple(answers), tuple(each for each in asked if each not in found), snapshot.state)
+        if max_octets is not None:
+            max_octets -= text_octets(answers[-1])
+            if max_octets < 0:
+                raise too_large()
+    return GetResult(tuple(answers), tuple(each for each in ids if each not in found), snapshot.state)
 
 
 def email_property(email: StoredEmail, name: str) -> JSON:

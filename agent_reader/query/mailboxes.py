@@ -116,6 +116,11 @@ def mailbox_places(mailboxes: Sequence[StoredMailbox]) -> dict[int, MailboxPlace
     return places
 
 
+def sort_order_of(role: str | None) -> int:
+    """Return the sortOrder of a Mailbox with this role."""
+    return _SORT_ORDER.get(role, _SORT_ORDER_OF_OTHERS)
+
+
 def _parent(mailbox: StoredMailbox, by_name: Mapping[str, StoredMailbox]) -> tuple[StoredMailbox | None, str]:
     delimiter = mailbox.delimiter
     if not delimiter:
@@ -152,7 +157,7 @@ def _mailbox_json(mailbox: StoredMailbox, place: MailboxPlace, counts: MailboxCo
         "name": place.name,
         "parentId": place.parent_id,
         "role": place.role,
-        "sortOrder": _SORT_ORDER.get(place.role, _SORT_ORDER_OF_OTHERS),
+        "sortOrder": sort_order_of(place.role),
         "totalEmails": counts.total_emails,
         "unreadEmails": counts.unread_emails,
         "totalThreads": counts.total_threads,

@@ -1,5 +1,6 @@
 """What comes out of questions, in JMAP's terms and as JSON values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from shared.message import JSON
@@ -28,3 +29,16 @@ class QueryResult:
     limit: int | None = None
     can_calculate_changes: bool = False
     total_not_computed: bool = False
+
+
+def text_octets(value: JSON) -> int:
+    """Return a lower bound of the octets that a JSON value takes: those of its strings."""
+    match value:
+        case str():
+            return len(value)
+        case Mapping():
+            return sum(text_octets(each) for each in value.values())
+        case [*items]:
+            return sum(map(text_octets, items))
+        case _:
+            return 0

@@ -60,3 +60,39 @@ def read_status(connection: apsw.Connection) -> MirrorStatus:
         else Failure(datetime.fromtimestamp(failed_at, UTC), str(code), str(detail), str(fix)),
         set_aside=tuple((str(name), SetAside(uid, cd, cause, mend)) for name, uid, cd, cause, mend in aside),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of the mail the index covers, for whoever asks it.
+
+    `unread_mailbox_ids` are Mailboxes that were not read to their end yet; `set_aside` counts messages that cannot be
+    had; `settled_at` is when the last whole round ended, `failure_code` why the one after it did not.
+    """
+
+    unread_mailbox_ids: tuple[str, ...]
+    set_aside: int
+    settled_at: datetime | None
+    failure_code: str | None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every Mailbox was read to its end, once at least."""
+        return self.settled_at is not None and not self.unread_mailbox_ids
+
+
+def read_coverage(connection: apsw.Connection) -> Coverage:
+    """Return the coverage; inside a snapshot it is that snapshot's."""
+    settled_at, failure_code = connection.execute("SELECT settled_at, failure_code FROM account").fetchone() or (
+        None,
+        None,
+    )
+    unread = connection.execute(
+        "SELECT id FROM mailboxes WHERE standing = 'listed' AND selectable AND looked_tick IS NULL ORDER BY name"
+    )
+    return Coverage(
+        unread_mailbox_ids=tuple(str(mailbox_id) for (mailbox_id,) in unread),
+        set_aside=int(connection.execute("SELECT count(*) FROM set_aside").get),
+        settled_at=None if settled_at is None else datetime.fromtimestamp(settled_at, UTC),
+        failure_code=failure_code,
+    )

@@ -1,0 +1,175 @@
+"""The methods that find mail and tell what changed: from untrusted arguments to one question, and back to JSON."""
+
+from typing import Any, Final
+
+from agent_reader.jmap.asking import Asking
+from agent_reader.jmap.capabilities import AGENT
+from agent_reader.jmap.errors import ErrorType, MethodError
+from agent_reader.jmap.reads import Answerer, Arguments, Found, check_number
+from agent_reader.query import (
+    BlobUnavailable,
+    FoundBlob,
+    QueryResult,
+    changes,
+    email_parse,
+    email_query,
+    email_query_changes,
+    find_blob,
+    mailbox_query,
+    mailbox_query_total,
+    parse_changes,
+    parse_email_parse,
+    parse_email_query,
+    parse_email_query_changes,
+    parse_mailbox_query,
+    parse_mailbox_query_changes,
+    parse_snippets,
+    search_snippets,
+)
+from agent_reader.query.errors import TIME_LIMIT
+from agent_reader.store.changes import DataType
+from agent_reader.store.status import Coverage, read_coverage
+
+# RFC 8621 §2.2: what `updatedProperties` names where nothing but counts changed.
+_COUNTS: Final = ("totalEmails", "unreadEmails", "totalThreads", "unreadThreads")
+
+
+def answer_email_query(asking: Asking, arguments: Arguments) -> Found:
+    """Answer Email/query (RFC 8621 §4.4); a page is never longer than what one /get gives."""
+    asked = parse_email_query(arguments)
+    found = email_query(asking.snapshot, asked, max_limit=asking.limits.max_objects_in_get, is_over=asking.is_over)
+    answer = _queried(asking, found)
+    if found.total_not_computed:
+        answer["totalNotComputed"] = {
+            "type": TIME_LIMIT,
+            "description": "Counting took too long and was ended; the ids are whole. Narrow the search for a total.",
+        }
+    return answer | _coverage(asking)
+
+
+def answer_mailbox_query(asking: Asking, arguments: Arguments) -> Found:
+    """Answer Mailbox/query (RFC 8621 §2.3)."""
+    asked = parse_mailbox_query(arguments)
+    return _queried(asking, mailbox_query(asking.snapshot, asked, max_limit=asking.limits.max_objects_in_get))
+
+
+def answer_email_query_changes(asking: Asking, arguments: Arguments) -> Found:
+    """Answer Email/queryChanges (RFC 8621 §4.5)."""
+    found = email_query_changes(asking.snapshot, parse_email_query_changes(arguments), asking.is_over)
+    answer: Found = {
+        "accountId": asking.snapshot.account_id,
+        "oldQueryState": found.old_query_state,
+        "newQueryState": found.new_query_state,
+        "removed": found.removed,
+        "added": [{"id": email_id, "index": index} for email_id, index in found.added],
+    }
+    if found.total is not None:
+        answer["total"] = found.total
+    return answer
+
+
+def answer_mailbox_query_changes(asking: Asking, arguments: Arguments) -> Found:
+    """Answer Mailbox/queryChanges (RFC 8621 §2.4): nothing changed, or all is to be asked anew."""
+    asked = parse_mailbox_query_changes(arguments)
+    total = mailbox_query_total(asking.snapshot, asked)
+    answer: Found = {
+        "accountId": asking.snapshot.account_id,
+        "oldQueryState": asked.since_query_state,
+        "newQueryState": asking.snapshot.state,
+        "removed": (),
+        "added": (),
+    }
+    if asked.query.calculate_total:
+        answer["total"] = total
+    return answer
+
+
+def answer_changes(data_type: DataType) -> Answerer:
+    """Return what answers /changes of a type (RFC 8620 §5.2)."""
+
+    def answer(asking: Asking, arguments: Arguments) -> Found:
+        found = changes(asking.snapshot, data_type, parse_changes(arguments))
+        whole: Found = {
+            "accountId": asking.snapshot.account_id,
+            "oldState": found.old_state,
+            "newState": found.new_state,
+            "hasMoreChanges": found.has_more,
+            "created": found.created,
+            "updated": found.updated,
+            "destroyed": found.destroyed,
+        }
+        if data_type is DataType.MAILBOX:
+            whole["updatedProperties"] = _COUNTS if found.counts_only else None
+        return whole
+
+    return answer
+
+
+def answer_snippets(asking: Asking, arguments: Arguments) -> Found:
+    """Answer SearchSnippet/get (RFC 8621 §5.1)."""
+    asked = parse_snippets(arguments)
+    check_number("emailIds", asked.email_ids, asking.limits.max_objects_in_get)
+    found = search_snippets(asking.snapshot, asked, asking.is_over)
+    return {
+        "accountId": asking.snapshot.account_id,
+        "list": found.list,
+        "notFound": found.not_found or None,
+    }
+
+
+def answer_email_parse(asking: Asking, arguments: Arguments) -> Found:
+    """Answer Email/parse (RFC 8621 §4.9)."""
+    asked = parse_email_parse(arguments)
+    check_number("blobIds", asked.blob_ids, asking.limits.max_objects_in_get)
+    located = ((blob_id, find_blob(asking.snapshot, blob_id)) for blob_id in asked.blob_ids)
+    blobs = {blob_id: blob for blob_id, blob in located if blob is not None}
+    found = email_parse(blobs, asked, lambda blob: _octets(asking, blob), asking.octets_left)
+    return {
+        "accountId": asking.snapshot.account_id,
+        "parsed": found.parsed or None,
+        "notParsable": found.not_parsable or None,
+        "notFound": found.not_found or None,
+    }
+
+
+def _octets(asking: Asking, blob: FoundBlob) -> bytes:
+    try:
+        with asking.blobs.open(asking.snapshot.account_id, blob) as opened:
+            return opened.whole()
+    except BlobUnavailable as unavailable:
+        kind = ErrorType.SERVER_UNAVAILABLE if unavailable.retryable else ErrorType.SERVER_FAIL
+        raise MethodError(kind, unavailable.detail, ("blobIds",), unavailable.reason.value) from unavailable
+
+
+def _queried(asking: Asking, found: QueryResult) -> Found:
+    answer: Found = {
+        "accountId": asking.snapshot.account_id,
+        "queryState": found.query_state,
+        "canCalculateChanges": found.can_calculate_changes,
+        "position": found.position,
+        "ids": found.ids,
+    }
+    # RFC 8620 §5.5: each only where it was asked for, or set by the server.
+    if found.total is not None:
+        answer["total"] = found.total
+    if found.limit is not None:
+        answer["limit"] = found.limit
+    return answer
+
+
+def _coverage(asking: Asking) -> Found:
+    """What the index covers: always where it is not whole, since an answer from it is not; else to who knows it."""
+    covered = read_coverage(asking.snapshot.connection)
+    if covered.is_complete and AGENT not in asking.using:
+        return {}
+    return {"coverage": _coverage_json(covered)}
+
+
+def _coverage_json(covered: Coverage) -> dict[str, Any]:
+    return {
+        "isComplete": covered.is_complete,
+        "unreadMailboxIds": covered.unread_mailbox_ids,
+        "setAside": covered.set_aside,
+        "asOf": None if covered.settled_at is None else f"{covered.settled_at:%Y-%m-%dT%H:%M:%SZ}",
+        "failure": covered.failure_code,
+    }

@@ -1,0 +1,216 @@
+"""Email/queryChanges: a list that is kept by its answers is always the list that a fresh query gives."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_reader.query import (
+    QueryRefused,
+    email_query_changes,
+    mailbox_query,
+    mailbox_query_total,
+    parse_email_query_changes,
+    parse_mailbox_query,
+    parse_mailbox_query_changes,
+)
+from agent_reader.query.email_changes import QueryChanges
+from shared.message import JSON
+from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, listed, mirrored
+
+LETTERS = [
+    letter(
+        f"text{number} {'even' if number % 2 == 0 else 'odd'}",
+        subject=f"S{number % 3}",
+        headers={"Message-ID": f"<{number}@x>", "References": f"<{number % 4}@x>"},
+    )
+    for number in range(24)
+]
+QUERIES: list[dict[str, JSON]] = [
+    {},
+    {"filter": {"text": "even"}},
+    {"filter": {"inMailbox": "INBOX"}},
+    {"filter": {"inMailboxOtherThan": ["INBOX"]}},
+    {"filter": {"notKeyword": "$seen"}},
+    {"filter": {"operator": "NOT", "conditions": [{"hasKeyword": "$flagged"}, {"text": "text3"}]}},
+    {"collapseThreads": True},
+    {"filter": {"inMailbox": "Archive"}, "collapseThreads": True},
+    {"filter": {"someInThreadHaveKeyword": "$flagged"}},
+    {"filter": {"operator": "OR", "conditions": [{"allInThreadHaveKeyword": "$seen"}, {"text": "text5"}]}},
+    {"filter": {"noneInThreadHaveKeyword": "$seen"}, "collapseThreads": True},
+    {"sort": [{"property": "hasKeyword", "keyword": "$seen"}, {"property": "receivedAt"}]},
+    {"sort": [{"property": "someInThreadHaveKeyword", "keyword": "$flagged", "isAscending": False}]},
+    {"sort": [{"property": "subject"}], "filter": {"header": ["Message-ID", "1"]}},
+]
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Mirrored]:
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX", "Archive")
+        yield account
+
+
+def _changes(account: Mirrored, since: str, query: Mapping[str, JSON], **arguments: JSON) -> QueryChanges:
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        return email_query_changes(
+            snapshot, parse_email_query_changes({**query, "sinceQueryState": since, **arguments})
+        )
+
+
+def _applied(cached: tuple[str, ...], changes: QueryChanges) -> tuple[str, ...]:
+    """RFC 8620 §5.6: take out what is removed, then put in what is added, lowest index first."""
+    removed = set(changes.removed)
+    kept = [each for each in cached if each not in removed]
+    for email_id, index in changes.added:
+        kept.insert(index, email_id)
+    return tuple(kept)
+
+
+def _named(account: Mirrored, query: dict[str, JSON]) -> dict[str, JSON]:
+    """The query with mailboxes by their ids."""
+    names = {name: account.mailbox_id(name) for name in ("INBOX", "Archive")}
+
+    def replaced(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: replaced(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [replaced(each) for each in value]
+        return names.get(value, value) if isinstance(value, str) else value
+
+    named: dict[str, JSON] = replaced(query)
+    return named
+
+
+class _Life:
+    """What happens to a mailbox: mail comes, is read, is flagged, moves and goes."""
+
+    def __init__(self, account: Mirrored, seed: int) -> None:
+        self.account, self.chance = account, random.Random(seed)
+        self.placed: dict[tuple[str, int], int] = {}
+        self.uid = 0
+
+    def step(self) -> None:
+        what = self.chance.choice(("come", "come", "flag", "flag", "move", "go", "settle"))
+        if what == "come" or not self.placed:
+            self._put(self.chance.choice(("INBOX", "Archive")), self.chance.randrange(len(LETTERS)))
+            return
+        (name, uid), number = self.chance.choice(sorted(self.placed.items()))
+        match what:
+            case "flag":
+                flags = ("\\Seen", "\\Flagged", "\\Deleted", "Label")
+                self.account.flag(name, uid, *self.chance.sample(flags, self.chance.randrange(3)))
+            case "move":
+                self._take(name, uid)
+                self._put("Archive" if name == "INBOX" else "INBOX", number)
+                self.account.end_round()
+            case "go":
+                self._take(name, uid)
+            case _:
+                self.account.end_round()
+
+    def _put(self, name: str, number: int) -> None:
+        self.uid += 1
+        self.placed[name, self.uid] = number
+        self.account.add(name, fetched(self.uid, LETTERS[number], at=START.replace(minute=number)))
+
+    def _take(self, name: str, uid: int) -> None:
+        del self.placed[name, uid]
+        self.account.vanish(name, uid)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_list_kept_by_changes_is_the_list_of_a_fresh_query(account: Mirrored, seed: int) -> None:
+    life = _Life(account, seed)
+    queries = [_named(account, query) for query in QUERIES]
+    kept = [(account.query(**query).query_state, account.query(**query).ids) for query in queries]
+    seen_changes = 0
+    for _ in range(25):
+        for _ in range(life.chance.randrange(1, 4)):
+            life.step()
+        for number, query in enumerate(queries):
+            state, ids = kept[number]
+            fresh = account.query(**query, calculateTotal=True)
+            changes = _changes(account, state, query, calculateTotal=True)
+            assert fresh.ids == _applied(ids, changes), query
+            assert (state, fresh.query_state, fresh.total) == (
+                changes.old_query_state,
+                changes.new_query_state,
+                changes.total,
+            )
+            assert [index for _, index in changes.added] == sorted(index for _, index in changes.added)
+            seen_changes += len(changes.added)
+            # Some lists are brought up to date each time, others after many changes at once.
+            if number % 2 or life.chance.random() < 0.3:
+                kept[number] = fresh.query_state, fresh.ids
+    assert seen_changes > 50
+
+
+def test_without_a_change_there_is_none_and_a_foreign_state_is_refused(account: Mirrored) -> None:
+    account.add("INBOX", fetched(1, LETTERS[0]))
+    state = account.query().query_state
+    unchanged = _changes(account, state, {})
+    assert ((), (), None) == (unchanged.removed, unchanged.added, unchanged.total)
+    for foreign in ("", "x", "0000-1", state + "9", f"{state}.Email.1"):
+        with pytest.raises(QueryRefused, match="cannotCalculateChanges"):
+            _changes(account, foreign, {})
+    wrongs: list[dict[str, JSON]] = [
+        {"sinceQueryState": 1},
+        {"maxChanges": -1},
+        {"upToId": 3},
+        {"position": 1},
+        {"filter": []},
+    ]
+    for wrong in wrongs:
+        with pytest.raises(QueryRefused, match="invalidArguments"):
+            _changes(account, state, {}, **wrong)
+
+
+def test_more_changes_than_asked_for_are_too_many(account: Mirrored) -> None:
+    state = account.query().query_state
+    account.add("INBOX", *(fetched(uid, LETTERS[uid]) for uid in range(1, 4)))
+    assert 3 == len(_changes(account, state, {}, maxChanges=3).added)
+    with pytest.raises(QueryRefused, match="tooManyChanges"):
+        _changes(account, state, {}, maxChanges=2)
+
+
+def test_up_to_id_ends_what_is_added_where_nothing_can_move_and_is_ignored_elsewhere(account: Mirrored) -> None:
+    account.add("INBOX", *(fetched(uid, LETTERS[uid], at=START.replace(minute=uid)) for uid in (4, 8)))
+    before = account.query()
+    account.add("INBOX", *(fetched(uid, LETTERS[uid], at=START.replace(minute=uid)) for uid in (2, 10)))
+    newest, oldest = (id_of(LETTERS[10]), 0), (id_of(LETTERS[2]), 3)
+    up_to = before.ids[0]
+    assert (newest,) == _changes(account, before.query_state, {}, upToId=up_to).added
+    assert (newest, oldest) == _changes(account, before.query_state, {}, upToId="Mnowhere").added
+    mutable: dict[str, JSON] = {"filter": {"notKeyword": "$seen"}}
+    assert (newest, oldest) == _changes(account, before.query_state, mutable, upToId=up_to).added
+
+
+def test_a_list_too_long_to_be_gone_through_in_time_is_asked_anew(
+    account: Mirrored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_reader.store.snapshot._STEPS_BETWEEN_LOOKS", 1)
+    state = account.query().query_state
+    account.add("INBOX", fetched(1, LETTERS[1]))
+    with account.store.snapshot(ACCOUNT) as snapshot, pytest.raises(QueryRefused, match="cannotCalculateChanges"):
+        email_query_changes(snapshot, parse_email_query_changes({"sinceQueryState": state}), lambda: True)
+
+
+def test_mailboxes_are_told_unchanged_while_only_counts_are_different(account: Mirrored) -> None:
+    def total(since: str) -> int:
+        with account.store.snapshot(ACCOUNT) as snapshot:
+            return mailbox_query_total(snapshot, parse_mailbox_query_changes({"sinceQueryState": since}))
+
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        before = mailbox_query(snapshot, parse_mailbox_query({})).query_state
+    assert 2 == total(before)
+    account.add("INBOX", fetched(1, LETTERS[1]))
+    assert 2 == total(before)
+    account.put_listing(listed("INBOX"), listed("Archive"), listed("New"))
+    for state in (before, "nonsense"):
+        with pytest.raises(QueryRefused, match="cannotCalculateChanges"):
+            total(state)
