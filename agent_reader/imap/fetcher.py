@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent_reader.errors import Refused
+from agent_reader.errors import Refused, Throttled
 from agent_reader.imap.precedence import Precedence
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.imap.values import Place
@@ -157,7 +157,12 @@ class Fetcher:
             # RFC 5530 §3: gone, or not ours to see any more. Anything else may pass.
             if refusal.code in {"NONEXISTENT", "NOPERM"}:
                 return False
-            raise
+            if refusal.is_throttling:
+                raise
+        # Many servers refuse without a code. A list tells whether it is there, and how the server spells its name.
+        if all(listed.name != place.mailbox for listed in session.list_mailboxes()):
+            return False
+        return session.examine(place.mailbox).uidvalidity == place.uidvalidity
 
     def _opened(self) -> ReadOnlySession:
         session = ReadOnlySession.open(self._login, FETCH_READ_SECONDS)
@@ -225,15 +230,17 @@ class Fetcher:
             self._remember(unusable)
             raise unusable from None
         except Refused as refusal:
-            code = "throttled" if refusal.is_throttling else "refused"
-            refused = ImapFailure(
-                code, f"The mail server refuses to give it now ({refusal}).", "Try again later.", retryable=True
-            )
             if refusal.is_throttling:
-                self._remember(refused)
-            raise refused from None
+                throttled = Throttled("The mail server", refusal.text)
+                self._remember(throttled)
+                raise throttled from None
+            raise ImapFailure(
+                "refused", f"The mail server refuses to give it now ({refusal}).", "Try again later.", retryable=True
+            ) from None
 
     def _remember(self, failure: ImapFailure) -> None:
         seconds = _REMEMBERED_SECONDS.get(failure.code, _REMEMBERED_OTHERWISE_SECONDS)
+        if isinstance(failure, Throttled) and failure.wait_seconds is not None:
+            seconds = failure.wait_seconds
         with self._lock:
             self._connections.remembered = _Remembered(failure, self._monotonic() + seconds)
