@@ -11,6 +11,7 @@ import typer
 
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.doctor.command import doctor
+from agent_reader.setup_command import setup
 from shared.oauth_command import oauth_app
 from shared.settings import ConfigurationError, load_settings
 from shared.tokens import DEFAULT_LIFETIME_DAYS
@@ -24,6 +25,7 @@ token_app = typer.Typer(help="Reader tokens: what an agent shows to read.", no_a
 app.add_typer(token_app, name="token")
 app.add_typer(oauth_app(lambda path: load_settings(path, ReaderSettings).accounts, DEFAULT_PATH), name="oauth")
 app.command()(doctor)
+app.command()(setup)
 
 _WRONG: Final = 2
 

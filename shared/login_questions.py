@@ -1,0 +1,85 @@
+"""What a set-up asks about a mail login, and the try that follows: until it works, or the person gives up."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from pydantic import ValidationError
+
+from shared.dialogue import Dialogue, toml_string
+from shared.imap_login import ImapFailure, ImapLogin
+
+Found = TypeVar("Found")
+
+_PORTS: Final = {"tls": "993", "starttls": "143", "none": "143"}
+_TRIES: Final = 5
+
+# What signing in needs at the providers that most people have: said before it is asked, not after it failed.
+_PROVIDERS: Final = (
+    (
+        ("gmail.com", "googlemail.com"),
+        "Google: an application password (with two-step verification), or `oauth` with a client of your own.",
+    ),
+    (("office365.com", "outlook.com"), "Microsoft: no passwords any more; `oauth` with a registration of your own."),
+    (("yahoo.com", "aol.com"), "Yahoo: an application password; only the newest 10,000 messages of a folder show."),
+    (("mail.me.com", "icloud.com"), "iCloud: an app-specific password."),
+    (("fastmail.com",), "Fastmail: an app password for IMAP."),
+    (("infomaniak.com",), "Infomaniak: a device password of its own for each of the two logins."),
+)
+
+
+def ask_login(
+    dialogue: Dialogue, login_id: str, try_out: Callable[[ImapLogin], Found], secret: dict[str, Any]
+) -> tuple[ImapLogin, Found]:
+    """Ask where and as whom to sign in, try it, and return the login with what the try found.
+
+    `secret`: how the password comes (`secret_file`, `secret_command` or `secret_credential`). Raises
+    `ConfigurationError`, and `ImapFailure` where nobody is there to mend what failed.
+    """
+    for _ in range(_TRIES):
+        try:
+            login = _asked(dialogue, login_id, secret)
+        except ValidationError as error:
+            dialogue.say(f"  {error.errors(include_url=False, include_input=False)[0]['msg']}")
+            if not dialogue.is_attended:
+                raise
+            continue
+        try:
+            return login, try_out(login)
+        except ImapFailure as failure:
+            if not dialogue.is_attended:
+                raise
+            dialogue.say(f"  {failure.detail}\n  {failure.fix}")
+    raise ImapFailure("login_refused", "The login did not work.", "Start again when you know it.", retryable=False)
+
+
+def _asked(dialogue: Dialogue, login_id: str, secret: dict[str, Any]) -> ImapLogin:
+    host = dialogue.text("host", "IMAP server (host name)")
+    for names, note in _PROVIDERS:
+        if any(name in host.lower() for name in names):
+            dialogue.say(f"  {note}")
+    tls = dialogue.choice("tls", "Security: tls, starttls or none", ("tls", "starttls", "none"), default="tls")
+    port = dialogue.text("port", "Port", default=_PORTS[tls], check=_port)
+    user = dialogue.text("user", "User name of this login")
+    ca_file = dialogue.text("ca_file", "CA file of a private authority, - for none", default="-")
+    return ImapLogin.model_validate(
+        {"id": login_id, "host": host, "port": int(port), "tls": tls, "user": user, **secret}
+        | ({} if ca_file == "-" else {"ca_file": ca_file})
+    )
+
+
+def _port(given: str) -> str | None:
+    return None if given.isdecimal() and 1 <= int(given) <= 65_535 else "a number from 1 to 65535"  # noqa: PLR2004 - TCP
+
+
+def login_toml(login: ImapLogin) -> str:
+    """Return the lines of a login's table, without its header."""
+    lines = [f"id = {toml_string(login.id)}", f"host = {toml_string(login.host)}", f"port = {login.port}"]
+    lines += [f"tls = {toml_string(login.tls)}", f"user = {toml_string(login.user)}"]
+    for key in ("secret_file", "secret_credential", "ca_file"):
+        value = getattr(login, key)
+        if isinstance(value, str | Path):
+            lines.append(f"{key} = {toml_string(str(value))}")
+    if login.secret_command is not None:
+        lines.append(f"secret_command = [{', '.join(toml_string(word) for word in login.secret_command)}]")
+    return "\n".join(lines)
