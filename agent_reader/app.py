@@ -24,6 +24,7 @@ from agent_reader.door.faults import Faults
 from agent_reader.door.keeper import Places
 from agent_reader.imap.fetcher import Fetcher
 from agent_reader.imap.precedence import Precedence
+from agent_reader.jmap.capabilities import Limits
 from agent_reader.jmap.http import make_app as make_jmap_app
 from agent_reader.jmap.session import ServedAccount
 from agent_reader.mcp.cursors import Cursors
@@ -80,7 +81,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         fetchers = {account.id: Fetcher(account, Precedence()) for account in settings.accounts}
         blobs = BlobReader(fetchers, cache, settings.blobs.largest_octets)
         # An agent's places are its own, whichever of the two doors it comes by.
-        places = Places()
+        places = Places(settings.jmap.max_concurrent_requests)
         jmap = _jmap(settings, store, access, blobs, watch, log, places)
         desk = _desk(settings, store, access, cursors, faults)
         mcp = McpDoor(desk, access, places, settings.server.public_url)
@@ -121,7 +122,20 @@ def _jmap(
         log=log,
         randomness=secrets.token_bytes,
         public_url=settings.server.public_url,
+        allow_origins=settings.jmap.allow_origins,
+        limits=_limits(settings),
         places=places,
+    )
+
+
+def _limits(settings: ReaderSettings) -> Limits:
+    asked = settings.jmap
+    return Limits(
+        max_size_request=asked.max_size_request,
+        max_calls_in_request=asked.max_calls_in_request,
+        max_objects_in_get=asked.max_objects_in_get,
+        max_concurrent_requests=asked.max_concurrent_requests,
+        max_query_seconds=asked.max_query_seconds,
     )
 
 

@@ -13,6 +13,10 @@ _SQLITE: Final = "sqlite:///"
 
 Uid = Annotated[int, Field(ge=0, lt=2**32)]
 Address = Annotated[str, StringConstraints(pattern=r"^(localhost|127\.0\.0\.1|\[::1\]):\d{1,5}$")]
+# As a browser spells it: lower case, no slash at the end, no port where it is the usual one.
+Origin = Annotated[
+    str, StringConstraints(pattern=r"^https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?$", max_length=255)
+]
 MailboxName = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
@@ -48,6 +52,22 @@ class Server(Section):
     def port(self) -> int:
         """The port of `listen`; 0 takes any free one."""
         return int(self.listen.rpartition(":")[2])
+
+
+class Jmap(Section):
+    """`[jmap]`: what one agent may ask at once, and which web pages may ask.
+
+    The floors of `max_size_request` (octets) and `max_objects_in_get` are those of the read-only profile; fewer than
+    four calls would not hold the chain from a search to whole threads. `max_query_seconds` ends a search that takes
+    longer. `allow_origins` are the origins of web pages whose scripts may read answers; a token they need all the same.
+    """
+
+    max_size_request: Annotated[int, Field(ge=65_536, le=100_000_000)] = 10_000_000
+    max_calls_in_request: Annotated[int, Field(ge=4, le=256)] = 16
+    max_objects_in_get: Annotated[int, Field(ge=64, le=5_000)] = 500
+    max_concurrent_requests: Annotated[int, Field(ge=1, le=64)] = 8
+    max_query_seconds: Annotated[float, Field(gt=0, le=60)] = 5.0
+    allow_origins: tuple[Origin, ...] = ()
 
 
 class StoreSettings(Section):
@@ -91,6 +111,7 @@ class ReaderSettings(Section):
     """The whole file."""
 
     server: Server = Server()
+    jmap: Jmap = Jmap()
     store: StoreSettings
     blobs: BlobSettings = BlobSettings()
     accounts: Annotated[tuple[Account, ...], Field(min_length=1)]

@@ -1,6 +1,6 @@
 """The routes of the JMAP server: authenticate, parse, call one function, encode."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from agent_reader.door.gate import HostGate, read_body, refusal
 from agent_reader.door.keeper import Keeper, Places
 from agent_reader.jmap import problems
 from agent_reader.jmap.capabilities import DEFAULT_LIMITS, Limits
+from agent_reader.jmap.cross_origin import CrossOrigin
 from agent_reader.jmap.dispatch import Dispatch, Snapshots
 from agent_reader.jmap.download import Downloads
 from agent_reader.jmap.event_source import EventSources
@@ -61,6 +62,7 @@ def make_app(  # noqa: PLR0913 - names at the call say what each is
     log: FilteringBoundLogger,
     randomness: Callable[[int], bytes],
     public_url: str | None = None,
+    allow_origins: Collection[str] = (),
     methods: Mapping[str, Method] = METHODS,
     limits: Limits = DEFAULT_LIMITS,
     places: Places | None = None,
@@ -68,9 +70,9 @@ def make_app(  # noqa: PLR0913 - names at the call say what each is
     """Return the ASGI app of the JMAP server; it serves these accounts to every agent with a token.
 
     `public_url` is the address that agents use, without a path, where it is another than the one that they connect
-    to; its host is then allowed besides the loopback names. `randomness` names faults; `watch` hears of the store's
-    commits; `blobs` opens what is downloaded. `places` are shared with the
-    other doors; left out, this one has its own.
+    to; its host is then allowed besides the loopback names. Web pages of `allow_origins` may read the answers.
+    `randomness` names faults; `watch` hears of the store's commits; `blobs` opens what is downloaded. `places` are
+    shared with the other doors; left out, this one has its own.
     """
     faults = Faults(log, randomness)
     dispatch = Dispatch(store, frozenset(account.id for account in accounts), methods, limits, faults, blobs)
@@ -98,6 +100,8 @@ def make_app(  # noqa: PLR0913 - names at the call say what each is
     for route in ROUTES:
         door = Keeper(access, faults, getattr(endpoints, route.endpoint), route.path)
         app.add_route(route.path, door.answer, methods=[route.http_method])
+    if allow_origins:
+        app.add_middleware(CrossOrigin, origins=allow_origins)
     app.add_middleware(HostGate, hosts=() if public_url is None else (urlsplit(public_url).netloc,))
     return app
 

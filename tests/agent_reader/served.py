@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -175,6 +175,7 @@ def house(
     limits: Limits = DEFAULT_LIMITS,
     methods: Mapping[str, Method] = METHODS,
     public_url: str | None = None,
+    allow_origins: Collection[str] = (),
     snapshots: Any = None,
     cache_octets: int = 1024 * 1024,
     largest_octets: int = 8 * 1024 * 1024,
@@ -205,6 +206,7 @@ def house(
                 log=structured,
                 randomness=randomness,
                 public_url=public_url,
+                allow_origins=allow_origins,
                 methods=methods,
                 limits=limits,
             )
