@@ -34,6 +34,8 @@ _HEADERS: Final = (
 def refusal(problem: Problem) -> Response:
     """Return the response for a problem."""
     response = Response(problem.encoded(), problem.status, media_type=MEDIA_TYPE)
+    if "retryAfter" in problem.extra:
+        response.headers["Retry-After"] = str(problem.extra["retryAfter"])
     if problem.status == 401:  # noqa: PLR2004 - RFC 9110 §11.6.1: a 401 says how to authenticate
         for challenge in _AUTHENTICATE:
             response.headers.append("WWW-Authenticate", challenge)

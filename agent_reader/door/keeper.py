@@ -55,7 +55,13 @@ class Keeper:
     async def answer(self, request: Request) -> Response:
         """Answer a request of any caller."""
         try:
-            return await self._endpoint(request, self._agent(request))
+            agent = self._agent(request)
+            response = await self._endpoint(request, agent)
+            # What shows mail was charged when it was put on record; the rest of an answer, or one without mail, here.
+            rest = len(response.body) - agent.meter.charged if hasattr(response, "body") else 0
+            if rest > 0:
+                self._access.budgets.charge(agent, rest)
+            return response
         except Problem as problem:
             return ClosingRefusal(problem) if problem.status in {408, 413} else refusal(problem)
         except AccessUnavailable as error:
@@ -70,7 +76,9 @@ class Keeper:
     def _agent(self, request: Request) -> Agent:
         # In the event loop: one indexed look takes some microseconds and waits for no writer.
         fields = request.headers.getlist("authorization")
-        found = self._access.authenticate(fields[0] if len(fields) == 1 else None)
+        peer = "" if request.client is None else request.client.host
+        found = self._access.authenticate(fields[0] if len(fields) == 1 else None, peer)
         if isinstance(found, Problem):
             raise found
+        self._access.budgets.check(found)
         return found

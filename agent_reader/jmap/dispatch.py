@@ -20,16 +20,18 @@ from agent_reader.jmap.errors import READ_ONLY, ErrorType, MethodError
 from agent_reader.jmap.methods import Absent, Change, Echo, Method, NoAccount, Read
 from agent_reader.jmap.references import Budget, Response, resolved
 from agent_reader.jmap.request import Invocation, Request
+from agent_reader.jmap.shown_parts import parts_shown
 from agent_reader.query import BlobReader
 from agent_reader.query.errors import QueryRefused
+from agent_reader.scope import Scope
 from agent_reader.store.snapshot import Snapshot
 
 
 class Snapshots(Protocol):
     """What the dispatch needs of the store."""
 
-    def snapshot(self, account_id: str) -> AbstractContextManager[Snapshot]:
-        """Give one consistent view of an account."""
+    def snapshot(self, account_id: str, scope: Scope) -> AbstractContextManager[Snapshot]:
+        """Give one consistent view of what a scope lets through of an account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,10 @@ class Dispatch:
     blobs: BlobReader
     monotonic: Monotonic = time.monotonic
 
-    def answer(self, request: Request) -> Answer:
-        """Return the answer to every call. Each account is seen in one state throughout."""
+    def answer(self, request: Request, scope: Scope) -> Answer:
+        """Return the answer to every call, of what the scope lets through. Each account is seen in one state."""
         with ExitStack() as opened:
-            running = _Running(self, request, opened)
+            running = _Running(self, request, scope, opened)
             for call in request.calls:
                 running.answer(call)
             return Answer(tuple(running.responses), tuple(running.shown))
@@ -64,10 +66,12 @@ class Dispatch:
 class _Running:
     """One request while it is answered."""
 
-    def __init__(self, dispatch: Dispatch, request: Request, opened: ExitStack) -> None:
+    def __init__(self, dispatch: Dispatch, request: Request, scope: Scope, opened: ExitStack) -> None:
         self.responses: list[Response] = []
         self.shown: list[Shown] = []
-        self._dispatch, self._request, self._opened = dispatch, request, opened
+        self._dispatch, self._request, self._scope, self._opened = dispatch, request, scope, opened
+        # An account that the token does not have is none.
+        self._account_ids = frozenset(each for each in dispatch.account_ids if scope.allows_account(each))
         self._snapshots: dict[str, Snapshot] = {}
         self._references = Budget(dispatch.limits.max_referenced_octets)
         self._answer_octets_left = dispatch.limits.max_answer_octets
@@ -116,7 +120,7 @@ class _Running:
         if not method.has_account:
             return MethodError(ErrorType.FORBIDDEN, READ_ONLY)
         account_id = call.arguments.get("accountId")
-        if isinstance(account_id, str) and account_id not in self._dispatch.account_ids:
+        if isinstance(account_id, str) and account_id not in self._account_ids:
             return _account_not_found()
         return MethodError(ErrorType.ACCOUNT_READ_ONLY, READ_ONLY)
 
@@ -130,18 +134,19 @@ class _Running:
         arguments, account_id = self._arguments(call)
         found = method.function(self._asking(account_id), arguments)
         email_ids, opened_ids = method.shows(found)
-        return msgspec.json.encode(found), Shown(call.name, account_id, email_ids, opened_ids)
+        encoded = msgspec.json.encode(found)
+        return encoded, Shown(call.name, account_id, email_ids, opened_ids, len(encoded), parts_shown(found))
 
     def _arguments(self, call: Invocation) -> tuple[dict[str, Any], str]:
         """The account comes before the other arguments, also where one of them is a reference that leads nowhere."""
         spelled = call.arguments.get("accountId")
-        if isinstance(spelled, str) and spelled not in self._dispatch.account_ids:
+        if isinstance(spelled, str) and spelled not in self._account_ids:
             raise _account_not_found()
         arguments = resolved(call.arguments, self.responses, self._references)
         account_id = arguments.get("accountId")
         if not isinstance(account_id, str):
             raise MethodError(ErrorType.INVALID_ARGUMENTS, "`accountId` is missing or no string.", ("accountId",))
-        if account_id not in self._dispatch.account_ids:
+        if account_id not in self._account_ids:
             raise _account_not_found()
         return arguments, account_id
 
@@ -164,7 +169,7 @@ class _Running:
 
     def _snapshot(self, account_id: str) -> Snapshot:
         if account_id not in self._snapshots:
-            opening = self._dispatch.snapshots.snapshot(account_id)
+            opening = self._dispatch.snapshots.snapshot(account_id, self._scope)
             self._snapshots[account_id] = self._opened.enter_context(opening)
         return self._snapshots[account_id]
 

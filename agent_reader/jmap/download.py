@@ -84,7 +84,7 @@ class Downloads:
             return _BlobResponse(asked, given.blob, given.span, holding.pop_all())
 
     def _give(self, asked: _Asked, agent: Agent) -> _Given:
-        found = self._find(asked)
+        found = self._find(asked, agent)
         if has_it_already(asked.has_already, asked.etag):
             return _Given(None, None)
         try:
@@ -95,16 +95,20 @@ class Downloads:
             span = asked_span(asked.range, blob.size) if range_applies(asked.if_range, asked.etag) else None
             # On record before anything leaves; where that fails, nothing leaves.
             opened = (found.email_id,) if found.is_body and asked.has_body else ()
-            self._access.record(agent, [Shown(DOWNLOAD, asked.account_id, (found.email_id,), opened)])
+            octets = (blob.size if span is None else span.octets) if asked.has_body else 0
+            part = f"part {asked.blob_id}" if found.is_part else "whole message"
+            parts = ((found.email_id, (part,)),) if asked.has_body else ()
+            shown = Shown(DOWNLOAD, asked.account_id, (found.email_id,), opened, octets, parts)
+            self._access.record(agent, [shown], octets)
         except BaseException:
             blob.close()
             raise
         return _Given(blob, span)
 
-    def _find(self, asked: _Asked) -> FoundBlob:
+    def _find(self, asked: _Asked, agent: Agent) -> FoundBlob:
         """The blob; every reason why there is none gives the same answer (RFC 8620 §6.2)."""
-        if asked.account_id in self._account_ids:
-            with self._snapshots.snapshot(asked.account_id) as snapshot:
+        if asked.account_id in self._account_ids and agent.scope.allows_account(asked.account_id):
+            with self._snapshots.snapshot(asked.account_id, agent.scope) as snapshot:
                 found = find_blob(snapshot, asked.blob_id)
             if found is not None:
                 return found

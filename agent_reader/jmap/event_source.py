@@ -1,7 +1,7 @@
 """The event source: an agent hears at once that something is new, and asks for it then (RFC 8620 §7.3).
 
-A stream waits for the store's commits and polls nothing. It tells states alone, and only of what its token may see; a
-token that was revoked or has expired ends it at the next event or ping.
+A stream waits for the store's commits and does not poll for them. It tells states alone, and only of what its token may
+see; a token that was revoked or has expired ends it within a second.
 """
 
 import asyncio
@@ -40,6 +40,10 @@ LEAST_PAUSE_SECONDS: Final = 0.5
 
 # What one stream reads at a time is a row; all of them together use no more threads than these.
 _MOST_THREADS: Final = 2
+
+# A token is revoked by a command, another process: a stream that has nothing to tell looks so often whether it was. One
+# look is an indexed row, some microseconds; whoever revokes sees the stream end before he has looked up.
+_REVOCATION_SECONDS: Final = 1.0
 
 _TYPE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,49}", re.ASCII)
 _MOST_TYPES: Final = 50
@@ -99,29 +103,39 @@ class EventSources:
         with contextlib.ExitStack() as holding:
             holding.enter_context(self._places.place(agent))
             # Before the first look: what is committed between the two is heard.
-            subscription = holding.enter_context(self._watch.subscribe(self._account_ids))
-            line = _Line(self, wish, subscription, request.headers.get("authorization"))
+            account_ids = tuple(each for each in self._account_ids if agent.scope.allows_account(each))
+            subscription = holding.enter_context(self._watch.subscribe(account_ids))
+            line = _Line(self, wish, subscription, agent, account_ids)
             known = states_of_id(request.headers.get("last-event-id"))
             if known is None:
                 known = await line.states()
             return _Stream(line, known, has_body=request.method == "GET", holding=holding.pop_all())
 
-    def still_opens(self, authorization: str | None) -> bool:
-        """Whether the credentials open the door now."""
+    def still_opens(self, agent: Agent) -> bool:
+        """Whether the token opens the door now, and its hour is not spent."""
         try:
-            return not isinstance(self._access.authenticate(authorization), Problem)
-        except AccessUnavailable:
+            self._access.budgets.check(agent)
+            return self._access.still_opens(agent.token_id)
+        except (AccessUnavailable, Problem):
             return False
 
-    async def states(self, wish: Wish) -> States:
-        """Return the states that are wished for, as they are now."""
-        return await anyio.to_thread.run_sync(self._states, wish, limiter=self._threads)
+    async def states(self, wish: Wish, agent: Agent, account_ids: Collection[str]) -> States:
+        """Return the states that are wished for, as they are now for this token."""
+        return await anyio.to_thread.run_sync(self._states, wish, agent, account_ids, limiter=self._threads)
 
-    def _states(self, wish: Wish) -> States:
+    def charge(self, agent: Agent, octets: int) -> bool:
+        """Charge a token for an event; False where its hour has no room for it: then the stream ends."""
+        try:
+            self._access.budgets.charge(agent, octets)
+        except Problem:
+            return False
+        return True
+
+    def _states(self, wish: Wish, agent: Agent, account_ids: Collection[str]) -> States:
         found: dict[str, Mapping[str, str]] = {}
         types = [each.value for each in DataType if wish.wants(each.value)]
-        for account_id in self._account_ids if types else ():
-            with self._snapshots.snapshot(account_id) as snapshot:
+        for account_id in account_ids if types else ():
+            with self._snapshots.snapshot(account_id, agent.scope) as snapshot:
                 found[account_id] = dict.fromkeys(types, snapshot.state)
         return found
 
@@ -130,24 +144,39 @@ class _Line:
     """One client's share of the event sources."""
 
     def __init__(
-        self, sources: EventSources, wish: Wish, subscription: Subscription, authorization: str | None
+        self,
+        sources: EventSources,
+        wish: Wish,
+        subscription: Subscription,
+        agent: Agent,
+        account_ids: Collection[str],
     ) -> None:
         self.wish = wish
-        self._sources, self._subscription, self._authorization = sources, subscription, authorization
+        self._sources, self._subscription = sources, subscription
+        self._agent, self._account_ids = agent, account_ids
 
     async def states(self) -> States:
-        return await self._sources.states(self.wish)
+        return await self._sources.states(self.wish, self._agent, self._account_ids)
 
     def is_open(self) -> bool:
-        return self._sources.still_opens(self._authorization)
+        return self._sources.still_opens(self._agent)
+
+    def has_room_for(self, text: str) -> bool:
+        return self._sources.charge(self._agent, len(text.encode()))
 
     async def hears(self, until: float | None) -> bool:
-        """Wait for a commit; False where none came until that moment of the loop."""
-        try:
-            async with asyncio.timeout_at(until):
-                await self._subscription.changed()
-        except TimeoutError:
-            return False
+        """Wait for a commit; False where none came until that moment of the loop. A token that ends ends the wait."""
+        loop = asyncio.get_running_loop()
+        while self.is_open():
+            look_at = loop.time() + _REVOCATION_SECONDS
+            try:
+                async with asyncio.timeout_at(look_at if until is None else min(until, look_at)):
+                    await self._subscription.changed()
+            except TimeoutError:
+                if until is not None and loop.time() >= until:
+                    return False
+            else:
+                return True
         return True
 
 
@@ -194,7 +223,10 @@ class _Stream(Response):
             if heard:
                 news = await self._news()
                 if news:
-                    await _send_text(send, _state_event(news, self._known))
+                    text = _state_event(news, self._known)
+                    if not self._line.has_room_for(text):
+                        return
+                    await _send_text(send, text)
                     if wish.closes_after_state:
                         return
                     ping_at = loop.time() + wish.ping_seconds if wish.ping_seconds else None

@@ -124,7 +124,7 @@ class _Endpoints:
         self.download, self.event_source = downloads.answer, event_sources.answer
 
     async def session(self, request: Request, agent: Agent) -> Response:
-        session = self._sessions.session(agent.name, self._base_url(request))
+        session = self._sessions.session(agent, self._base_url(request))
         return Response(msgspec.json.encode(session), media_type=_JSON)
 
     async def api(self, request: Request, agent: Agent) -> Response:
@@ -142,18 +142,19 @@ class _Endpoints:
 
     def _answer(self, untrusted_body: bytes, agent: Agent, base_url: str) -> bytes:
         request = parse_request(untrusted_body, self._dispatch.limits)
-        answer = self._dispatch.answer(request)
-        # On record before anything leaves; where that fails, nothing leaves.
-        self._access.record(agent, answer.shown)
+        answer = self._dispatch.answer(request, agent.scope)
         document = {
             "methodResponses": [
                 [response.name, msgspec.Raw(response.encoded), response.call_id] for response in answer.responses
             ],
-            "sessionState": self._sessions.session(agent.name, base_url)["state"],
+            "sessionState": self._sessions.session(agent, base_url)["state"],
         }
         if request.created_ids is not None:
             document["createdIds"] = request.created_ids
-        return msgspec.json.encode(document)
+        encoded = msgspec.json.encode(document)
+        # Charged and on record before anything leaves; where either fails, nothing leaves.
+        self._access.record(agent, answer.shown, len(encoded))
+        return encoded
 
     def _base_url(self, request: Request) -> str:
         # The Host field passed the gate.

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from agent_reader.access import Agent
 from agent_reader.jmap.capabilities import (
     COLLATION_ALGORITHMS,
     CORE,
@@ -33,16 +34,17 @@ class SessionMaker:
     sort_options: Sequence[str]
     limits: Limits
 
-    def session(self, agent: str, base_url: str) -> dict[str, Any]:
+    def session(self, agent: Agent, base_url: str) -> dict[str, Any]:
         """Return the session of an agent who came by this address (no slash at its end).
 
         Its state is a digest of all the rest, so it changes when, and only when, something else does.
         """
+        accounts = [account for account in self.accounts if agent.scope.allows_account(account.id)]
         session = {
             "capabilities": {CORE: self._core(), MAIL: {}, SUBMISSION: {}},
-            "accounts": {account.id: self._account(account) for account in self.accounts},
-            "primaryAccounts": {MAIL: self.accounts[0].id} if self.accounts else {},
-            "username": agent,
+            "accounts": {account.id: self._account(account) for account in accounts},
+            "primaryAccounts": {MAIL: accounts[0].id} if accounts else {},
+            "username": agent.name,
             "apiUrl": f"{base_url}/jmap/api",
             "downloadUrl": f"{base_url}/jmap/download/{{accountId}}/{{blobId}}/{{name}}?type={{type}}",
             "uploadUrl": f"{base_url}/jmap/upload/{{accountId}}/",

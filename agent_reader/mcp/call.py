@@ -36,10 +36,10 @@ class Call:
         """Return an Email that the token shows."""
         return self.snapshot.emails([email_id]).get(email_id)
 
-    def record(self) -> Shown:
-        """Return the line of the read log."""
+    def record(self, octets: int) -> Shown:
+        """Return the line of the read log; `octets` of the whole answer."""
         opened = tuple(email_id for email_id, is_opened in self._shown.items() if is_opened)
-        return Shown(f"mcp/{self.tool}", self.snapshot.account_id, tuple(self._shown), opened)
+        return Shown(f"mcp/{self.tool}", self.snapshot.account_id, tuple(self._shown), opened, octets)
 
     def moves_to(self, place: Cursor) -> None:
         """Note where the agent stands in the news after this answer."""

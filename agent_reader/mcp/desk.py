@@ -24,12 +24,14 @@ from agent_reader.mcp.refusals import (
 from agent_reader.mcp.tools import TOOLS, Tool
 from agent_reader.mcp.views import Views
 from agent_reader.query import QueryRefused
+from agent_reader.scope import Scope
 from agent_reader.store.snapshot import Snapshot
 from agent_reader.store.status import MirrorStatus
 from agent_reader.store.store import FRESH_WITHIN
 from agent_reader.tool_answers.arguments import Arguments
 from agent_reader.tool_answers.refusals import ToolRefused, missing_argument, unknown_tool
 from agent_reader.tool_answers.sheet import Sheet
+from shared.problem import Problem
 
 # Where the door puts who asks, for the handlers behind the SDK.
 AGENT_IN_SCOPE: Final = "mailwarrant.agent"
@@ -49,8 +51,8 @@ INSTRUCTIONS: Final = (
 class Index(Protocol):
     """What the desk needs of the store."""
 
-    def snapshot(self, account_id: str) -> AbstractContextManager[Snapshot]:
-        """Give one consistent view of an account."""
+    def snapshot(self, account_id: str, scope: Scope) -> AbstractContextManager[Snapshot]:
+        """Give one consistent view of what a scope lets through of an account."""
 
     def status(self, account_id: str) -> MirrorStatus:
         """Tell how whole and fresh the mirror of an account is."""
@@ -78,9 +80,9 @@ class Desk:
     fresh_within: timedelta = FRESH_WITHIN
     views: Views = field(default_factory=Views, repr=False)
 
-    def accounts(self, agent: Agent) -> tuple[str, ...]:  # noqa: ARG002 - who asks decides
+    def accounts(self, agent: Agent) -> tuple[str, ...]:
         """Return the accounts that a token opens."""
-        return tuple(self.account_ids)
+        return tuple(each for each in self.account_ids if agent.scope.allows_account(each))
 
     def tools(self, agent: Agent) -> tuple[Tool, ...]:  # noqa: ARG002 - who asks decides
         """Return the tools that a token may use: all that are listed for it."""
@@ -104,6 +106,8 @@ class Desk:
             return ToolAnswer(refused.text(), is_error=True)
         except QueryRefused as refused:
             return ToolAnswer(question_refused(refused).text(), is_error=True)
+        except Problem as problem:
+            return ToolAnswer(ToolRefused(problem.code, problem.detail, problem.fix).text(), is_error=True)
         except AccessUnavailable:
             raise
         except Exception as error:  # noqa: BLE001 - a bug in one call is this call's alone; it is logged
@@ -128,13 +132,15 @@ class Desk:
         standing = self._standing(account_id)
         if standing:
             sheet.ours(standing)
-        with self.index.snapshot(account_id) as snapshot:
+        with self.index.snapshot(account_id, agent.scope) as snapshot:
             call = Call(tool.name, agent, snapshot, arguments, sheet, self.views, self.cursors, self.clock())
             tool.function(call)
-            self.access.record(agent, [call.record()])
+            text = sheet.text(self.random_octets)
+            octets = len(text.encode("utf-8", "replace"))
+            self.access.record(agent, [call.record(octets)], octets)
             # The place of an agent moves once the answer is on record.
             call.keep_place()
-        return sheet.text(self.random_octets)
+        return text
 
     def _account(self, agent: Agent, arguments: Arguments) -> str:
         accounts = self.accounts(agent)

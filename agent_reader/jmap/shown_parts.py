@@ -1,0 +1,35 @@
+"""Which parts of each message an answer shows, in words for the read log."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+# What says nothing of the content: where a message lies, and what the server calls it.
+_PLACE: Final = frozenset({"id", "blobId", "threadId", "mailboxIds", "keywords", "size", "receivedAt"})
+_HEADER: Final = frozenset(
+    {
+        *("messageId", "inReplyTo", "references", "sender", "from", "to", "cc", "bcc", "replyTo", "subject", "sentAt"),
+        "headers",
+    }
+)
+_STRUCTURE: Final = frozenset({"bodyStructure", "textBody", "htmlBody", "attachments", "hasAttachment"})
+
+
+def parts_shown(found: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return (Email id, parts) of each Email that a /get answer shows: header, structure, preview, text/1, ..."""
+    emails = found.get("list")
+    if not isinstance(emails, list | tuple):
+        return ()
+    shown = ((email.get("id"), tuple(dict.fromkeys(_parts(email)))) for email in emails if isinstance(email, Mapping))
+    return tuple((str(email_id), parts) for email_id, parts in shown if parts and str(email_id)[:1] in {"M", "X", "E"})
+
+
+def _parts(email: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in email.items():
+        if name == "bodyValues" and isinstance(value, Mapping):
+            yield from (f"text/{part_id}" for part_id in value)
+        elif name in _HEADER or name.startswith("header:"):
+            yield "header"
+        elif name in _STRUCTURE:
+            yield "structure"
+        elif name not in _PLACE:
+            yield name
