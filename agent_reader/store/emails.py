@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from agent_reader.store import blobs, search, threads
+from agent_reader.store import blobs, search, set_aside, threads
 from agent_reader.store.changes import ChangeKind, DataType
 from agent_reader.store.reading import Reading
 from agent_reader.store.writing import KEYWORDS_CHANGED, UNREAD_CHANGED, Writing
@@ -84,7 +84,7 @@ def put_copy(writing: Writing, mailbox_key: int, uid: int, state: MessageState, 
         "INSERT OR REPLACE INTO copies (mailbox_key, uid, email_key, flags, modseq, deleted) VALUES (?, ?, ?, ?, ?, ?)",
         (mailbox_key, uid, key, *_flag_columns(state)),
     )
-    connection.execute("DELETE FROM set_aside WHERE mailbox_key = ? AND uid = ?", (mailbox_key, uid))
+    set_aside.forget(writing, mailbox_key, [uid])
     writing.touched.add(key)
 
 
@@ -105,15 +105,16 @@ def forget_copies(writing: Writing, mailbox_key: int, uids: Iterable[int] | None
     if uids is None:
         rows = connection.execute("DELETE FROM copies WHERE mailbox_key = ? RETURNING email_key", (mailbox_key,))
         writing.touched.update(key for (key,) in rows)
-        connection.execute("DELETE FROM set_aside WHERE mailbox_key = ?", (mailbox_key,))
+        set_aside.forget(writing, mailbox_key)
         return
-    for uid in uids:
+    gone = list(uids)
+    set_aside.forget(writing, mailbox_key, gone)
+    for uid in gone:
         row = connection.execute(
             "DELETE FROM copies WHERE mailbox_key = ? AND uid = ? RETURNING email_key", (mailbox_key, uid)
         ).get
         if row is not None:
             writing.touched.add(row)
-        connection.execute("DELETE FROM set_aside WHERE mailbox_key = ? AND uid = ?", (mailbox_key, uid))
 
 
 def bring_up_to_date(writing: Writing) -> None:

@@ -13,6 +13,8 @@ import apsw
 
 from agent_reader.store import emails, mailboxes, threads
 from agent_reader.store.reading import Reading, read, threading_of
+from agent_reader.store.set_aside import UNREADABLE_FIX
+from agent_reader.store.set_aside import put as put_aside
 from agent_reader.store.threads import FirstHeader, Threaded
 from agent_reader.store.writing import Writing, seconds
 from agent_reader.sync.mirror import FetchedMessage, KnownMailbox, ListedMailbox, MessageState, SetAside, ThreadHeader
@@ -27,8 +29,6 @@ _CHANGES_KEPT_SECONDS: Final = 35 * 24 * 3600
 
 # What one message can do to the file by itself. Anything else (a full disk, a lock) is no message's fault.
 _MESSAGE_ERRORS: Final = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, emails.TooManyInOneSecond)
-
-_UNREADABLE_FIX: Final = "Look at the message with another program; report it with the message if you may."
 
 
 class AccountMirror:
@@ -136,7 +136,7 @@ class AccountMirror:
     def put_aside(self, mailbox_id: str, message: SetAside) -> None:
         """Remember a message that cannot be had."""
         with self._writing() as writing:
-            _put_aside(writing, mailboxes.key_of(writing, mailbox_id), message)
+            put_aside(writing, mailboxes.key_of(writing, mailbox_id), message)
 
     def change(self, mailbox_id: str, states: Mapping[int, MessageState]) -> None:
         """Take in changed flags."""
@@ -215,9 +215,9 @@ class AccountMirror:
                 with writing.connection:
                     emails.put_copy(writing, key, uid, state, reading)
             except _MESSAGE_ERRORS as error:
-                aside.append(SetAside(uid, "notStored", type(error).__name__, _UNREADABLE_FIX))
+                aside.append(SetAside(uid, "message_not_stored", type(error).__name__, UNREADABLE_FIX))
         for message in aside:
-            _put_aside(writing, key, message)
+            put_aside(writing, key, message)
 
     def _new_mailbox_id(self) -> str:
         return "F" + base64.b32hexencode(self._randomness(_ID_OCTETS)).decode("ascii").lower()
@@ -237,14 +237,8 @@ def _read_or_set_aside(message: FetchedMessage, mailbox_id: str, uidvalidity: in
         return read(message, mailbox_id, uidvalidity)
     except Exception as error:  # noqa: BLE001 - whatever one message brings about, the others come in
         # The error's text may quote the message; its name does not.
-        return SetAside(message.uid, "notReadable", type(error).__name__, _UNREADABLE_FIX)
-
-
-def _put_aside(writing: Writing, mailbox_key: int, message: SetAside) -> None:
-    writing.connection.execute(
-        "INSERT OR REPLACE INTO set_aside (mailbox_key, uid, code, cause, fix) VALUES (?, ?, ?, ?, ?)",
-        (mailbox_key, message.uid, message.code, message.cause, message.fix),
-    )
+        # Reading is the same each time: once is as good as three times.
+        return SetAside(message.uid, "message_unreadable", type(error).__name__, UNREADABLE_FIX)
 
 
 # A mailbox has a few dozen sets of flags, however many messages.

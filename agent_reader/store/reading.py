@@ -5,6 +5,8 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from agent_reader.store import blobs, document, search
@@ -50,6 +52,10 @@ SUMMARY_PROPERTIES: Final = (
 # Where Message-IDs stand that join a Thread; the message's own last.
 _LINKING: Final = ("references", "inReplyTo", "messageId")
 
+# Raised whenever a message is read in another way: what could not be read before is then tried again, as after each
+# release.
+_SHAPE: Final = 1
+
 # A thread of thousands is a machine's. Ids past this only cost; the newest references stand last and count most.
 _MAX_LINKS: Final = 200
 
@@ -78,6 +84,16 @@ class Reading:
     sender: str
     sender_domain: str
     signs_in: bool
+
+
+@cache
+def reading_version() -> str:
+    """Return what tells this way of reading from those of other releases."""
+    try:
+        release = version("mailwarrant")
+    except PackageNotFoundError:
+        release = "checkout"
+    return f"{release}/{_SHAPE}"
 
 
 def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Reading:

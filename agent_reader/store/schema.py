@@ -44,6 +44,12 @@ mailboxes = Table(
     Column("looked_tick", Integer, comment="when it was last brought up to date; null if never"),
     Column("passed_over", Integer, nullable=False, comment="1 if a whole round ended without a look at it"),
     Column("standing", String, nullable=False, comment="listed, pending (may be a renamed one) or gone"),
+    Column("expected", Integer, comment="messages that the server counts; null before the first look"),
+    Column("looked_at", Integer, comment="when it was last brought up to date; kept where UIDs mean others now"),
+    Column("failed_at", Integer, comment="since when it cannot be looked at; null since the last look"),
+    Column("failure_code", String),
+    Column("failure_detail", Text),
+    Column("failure_fix", Text),
     comment="A mailbox that is listed, or that was until the last round and whose Emails are not settled yet.",
 )
 
@@ -66,6 +72,7 @@ emails = Table(
     Column("held_at", Integer, comment="the same as a time"),
     Column("sender", Text, nullable=False, server_default="", comment="the one address of From in lower case, or none"),
     Column("sender_domain", Text, nullable=False, server_default=""),
+    Column("kept", Integer, nullable=False, server_default="2", comment="see retention.Keep"),
     Index("emails_by_thread", "thread_key"),
     Index("emails_held", "held_tick"),
     comment="An Email: one content, however many copies.",
@@ -157,8 +164,20 @@ set_aside = Table(
     Column("code", String, nullable=False),
     Column("cause", Text, nullable=False),
     Column("fix", Text, nullable=False),
+    Column("version", String, nullable=False, server_default="", comment="of the reading that failed"),
+    Column("at", Integer, nullable=False, server_default="0"),
     sqlite_with_rowid=False,
-    comment="A message that could not be had or read.",
+    comment="A message that could not be had or read; another version of the reading tries again.",
+)
+
+intake = Table(
+    "intake",
+    metadata,
+    Column("minute", Integer, primary_key=True, comment="minutes since 1970"),
+    Column("messages", Integer, nullable=False),
+    Column("octets", Integer, nullable=False),
+    sqlite_with_rowid=False,
+    comment="What came in within a minute, for a day: how fast it goes, and what of a day's budget is used.",
 )
 
 changes = Table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent_reader.store import Store
+from agent_reader.store.database import connect
 from agent_reader.sync.mirror import FetchedMessage, MessageState, SetAside
 from shared.identity import MAX_MESSAGE_OCTETS
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, listed, mirrored
@@ -186,7 +188,9 @@ def test_one_bad_message_is_set_aside_alone_and_the_others_come_in(account: Mirr
     account.add("INBOX", fetched(1, good), bad, fetched(3, letter("good too")))
     assert account.query(calculateTotal=True).total == 2
     aside = account.mirror.set_aside(account.handle("INBOX"))
-    assert [(2, "notReadable", "AttributeError")] == [(uid, each.code, each.cause) for uid, each in aside.items()]
+    assert [(2, "message_unreadable", "AttributeError")] == [
+        (uid, each.code, each.cause) for uid, each in aside.items()
+    ]
     assert aside[2].fix
     assert account.store.status(ACCOUNT).set_aside == (("INBOX", aside[2]),)
     account.add("INBOX", fetched(2, letter("mended")))
@@ -343,3 +347,14 @@ def test_the_store_is_closed_for_good(tmp_path: Path) -> None:
     store.close()
     with pytest.raises(AssertionError):
         store.account(ACCOUNT)
+
+
+def test_what_an_older_reading_set_aside_is_tried_again_after_an_upgrade(account: Mirrored) -> None:
+    account.mirror.put_aside(account.handle("INBOX"), SetAside(4, "message_unreadable", "ValueError", "Look at it."))
+    account.reopen()
+    assert set(account.mirror.set_aside(account.handle("INBOX"))) == {4}
+    account.store.close()
+    with contextlib.closing(connect(account.folder / f"mail-{ACCOUNT}.db")) as connection:
+        connection.execute("UPDATE set_aside SET version = '0.0.9/1'")
+    account.reopen()
+    assert account.mirror.set_aside(account.handle("INBOX")) == {}
