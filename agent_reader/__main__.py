@@ -1,5 +1,6 @@
 """The command line: `agent-reader serve`, tokens, the read log, and how fresh the index is."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import typer
 
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.doctor.command import doctor
+from agent_reader.relay.client_config import ClientKind, RelayCommand, client_config
 from agent_reader.setup_command import setup
 from shared.oauth_command import oauth_app
 from shared.settings import ConfigurationError, load_settings
@@ -131,6 +133,39 @@ def parse_message(
         write(message_text(octets, wanted, nested=nested, random_octets=secrets.token_bytes))
     else:
         write(message_json(octets, authserv_id=authserv_id, nested=nested))
+
+
+@app.command("mcp", add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def mcp_relay(context: typer.Context) -> None:
+    """Speak MCP over standard input and output, as the agent's own user; MCP clients start this."""
+    # A process of its own: the relay has no code that speaks IMAP in its memory either.
+    os.execv(sys.executable, [sys.executable, "-m", "agent_reader.relay", *context.args])  # noqa: S606 - no shell
+
+
+@app.command("client-config")
+def print_client_config(
+    client: Annotated[ClientKind, typer.Argument(help="Whose form.")] = ClientKind.JSON,
+    token_file: Annotated[Path, typer.Option(help="Where the agent's user keeps the reader token.")] = Path(
+        "~/.config/mailwarrant/reader-token"
+    ),
+    proposer_token_file: Annotated[
+        Path | None, typer.Option(help="Where it keeps the proposer token; left out, the agent only reads.")
+    ] = None,
+    reader_url: Annotated[str | None, typer.Option(help="The reader's address, if it is not the usual one.")] = None,
+    intake_url: Annotated[str | None, typer.Option(help="The intake's address, if it is not the usual one.")] = None,
+) -> None:
+    """Print what an MCP client has to be told to start `agent-reader mcp`; no token is in it."""
+    command = RelayCommand(
+        program=Path(sys.argv[0]).absolute(),
+        token_file=token_file.expanduser().absolute(),
+        proposer_token_file=None if proposer_token_file is None else proposer_token_file.expanduser().absolute(),
+        reader_url=reader_url,
+        intake_url=intake_url,
+    )
+    where, form = client_config(client, command)
+    # Apart, so that the form alone can go into a file.
+    print(where, file=sys.stderr)
+    print(form)
 
 
 @token_app.command("create")

@@ -14,6 +14,7 @@ VIOLATIONS = {
     "houses": ("agent_reader/jmap/__init__.py", "import change_executor.lifecycle"),
     "paper": ("shared/proposal.py", "import sqlalchemy"),
     "line": ("agent_reader/sync/__init__.py", "import agent_reader.store"),
+    "relay": ("agent_reader/relay/endpoint.py", "import agent_reader.store"),
     "mover": ("change_executor/worker.py", "import change_executor.mover"),
     "desk": ("change_executor/review/decisions.py", "import change_executor.apply"),
     "imap": ("agent_reader/store/__init__.py", "import imapclient"),
