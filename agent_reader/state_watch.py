@@ -54,6 +54,12 @@ class StateWatch:
         for subscription in subscriptions:
             subscription.note(account_id)
 
+    @property
+    def subscribers(self) -> int:
+        """How many wait now."""
+        with self._lock:
+            return len(self._subscriptions)
+
     @contextlib.contextmanager
     def subscribe(self, account_ids: Collection[str]) -> Iterator[Subscription]:
         """Hear of these accounts for as long as the block lasts; inside a running asyncio loop.

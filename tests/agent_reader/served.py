@@ -138,6 +138,7 @@ class House:
     log: CapturingLogger
     structured: Any
     shelf: Shelf
+    watch: StateWatch
 
     def client(self, token: str | None = None, **headers: str) -> httpx.AsyncClient:
         """A client that speaks to the app without a network."""
@@ -210,7 +211,7 @@ def house(
                 methods=methods,
                 limits=limits,
             )
-            yield House(app, access, store, clock, token, log, structured, shelves[ACCOUNT])
+            yield House(app, access, store, clock, token, log, structured, shelves[ACCOUNT], watch)
     finally:
         cache.close()
         store.close()

@@ -1,0 +1,252 @@
+"""The event source over real connections: what is told, to whom, when it ends, and what a lost client leaves behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_reader.imap.values import MessageState
+from agent_reader.jmap.capabilities import DEFAULT_LIMITS
+from agent_reader.jmap.event_source import Wish, id_of_states, parse_wish, states_of_id
+from agent_reader.scope import ORDINARY
+from shared.problem import Problem
+from tests.agent_reader.on_loopback import Client, Served, await_true, on_loopback
+from tests.agent_reader.served import ACCOUNT, OTHER_ACCOUNT, House, house
+
+CLIENTS = 200
+EVERYTHING = "types=*&closeafter=no&ping=0"
+
+
+@dataclass
+class Streams:
+    """A house on loopback, and its event source."""
+
+    house: House
+    served: Served
+
+    def open(self, query: str = EVERYTHING, *, token: str | None = None, **headers: str) -> Client:
+        fields = {"Authorization": f"Bearer {token or self.house.token}"} | headers
+        return self.served.connect(f"/jmap/eventsource?{query}", **fields)
+
+    def flag(self, account: str = ACCOUNT, uid: int = 1, *flags: str) -> str:
+        """Change a message's flags; gives the new state."""
+        mirror = self.house.store.account(account)
+        inbox = next(mailbox for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
+        mirror.change(inbox.id, {uid: MessageState(frozenset(flags), 99)})
+        return self.state(account)
+
+    def state(self, account: str = ACCOUNT) -> str:
+        # As the token sees it, which withholds what signs people in.
+        with self.house.store.snapshot(account, ORDINARY) as snapshot:
+            return snapshot.state
+
+    def held(self) -> tuple[int, int, int]:
+        """What the process holds: descriptors, tasks, subscriptions."""
+        descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
+        return descriptors, self.served.tasks(), self.house.watch.subscribers
+
+
+@pytest.fixture(scope="module")
+def streams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Streams]:
+    limits = replace(DEFAULT_LIMITS, max_event_streams=CLIENTS)
+    with house(tmp_path_factory.mktemp("streams"), limits=limits) as open_house, on_loopback(open_house.app) as served:
+        yield Streams(open_house, served)
+
+
+def _event(octets: bytes, number: int = -1) -> Mapping[str, str]:
+    """The fields of one of the events in an answer."""
+    blocks = [line for line in octets.decode().replace("\r\n", "\n").split("\n") if ": " in line]
+    names = [line.partition(": ")[2] for line in blocks if line.startswith("event: ")]
+    ids = [line.partition(": ")[2] for line in blocks if line.startswith("id: ")]
+    data = [line.partition(": ")[2] for line in blocks if line.startswith("data: ")]
+    assert len(names) == len(ids) == len(data)
+    return {"event": names[number], "id": ids[number], "data": data[number]}
+
+
+def test_a_change_is_told_as_it_happens_with_the_states_that_get_gives(streams: Streams) -> None:
+    with streams.open() as client:
+        head = client.until(b":\n\n")
+        assert b"HTTP/1.1 200 OK" in head
+        assert b"content-type: text/event-stream" in head.lower()
+        assert b"cache-control: no-store" in head.lower()
+        state = streams.flag(ACCOUNT, 1, "\\Flagged")
+        event = _event(client.until(b"}}}"))
+        assert "state" == event["event"]
+        change = {"@type": "StateChange", "changed": {ACCOUNT: dict.fromkeys(("Email", "Mailbox", "Thread"), state)}}
+        assert change == json.loads(event["data"])
+
+
+def test_only_the_types_that_were_asked_for_are_told(streams: Streams) -> None:
+    with streams.open("types=Mailbox,CalendarEvent&closeafter=no&ping=0") as client:
+        client.until(b":\n\n")
+        state = streams.flag(ACCOUNT, 2, "\\Flagged")
+        assert {ACCOUNT: {"Mailbox": state}} == json.loads(_event(client.until(b"}}}"))["data"])["changed"]
+
+
+def test_closeafter_state_ends_the_stream_with_the_first_event(streams: Streams) -> None:
+    with streams.open("types=*&closeafter=state&ping=0") as client:
+        client.until(b":\n\n")
+        streams.flag(ACCOUNT, 3, "\\Flagged")
+        octets = client.to_the_end()
+    assert 1 == octets.count(b"event: state")
+    assert octets.endswith(b"0\r\n\r\n")
+
+
+def test_whoever_comes_back_is_told_what_he_missed_and_nothing_else(streams: Streams) -> None:
+    with streams.open() as client:
+        client.until(b":\n\n")
+        streams.flag(ACCOUNT, 1, "\\Flagged", "\\Seen")
+        seen = _event(client.until(b"}}}"))["id"]
+    state = streams.flag(OTHER_ACCOUNT, 1, "\\Flagged")
+    with streams.open(Last_Event_ID=seen) as client:
+        changed = json.loads(_event(client.until(b"}}}"))["data"])["changed"]
+        assert {OTHER_ACCOUNT: dict.fromkeys(("Email", "Mailbox", "Thread"), state)} == changed
+        newest = _event(bytes(client.octets))["id"]
+    with streams.open(Last_Event_ID=newest) as client:
+        client.until(b":\n\n")
+        streams.flag(ACCOUNT, 2, "\\Flagged", "\\Seen")
+        # The first thing that comes is what is new; of what was known nothing came before.
+        assert [ACCOUNT] == list(json.loads(_event(client.until(b"}}}"), 0)["data"])["changed"])
+
+
+@pytest.mark.parametrize("untrusted", ["nonsense", "e30", "WzFd", "x" * 9_000, "\u00e9"])
+def test_an_id_that_is_none_of_ours_is_told_everything(streams: Streams, untrusted: str) -> None:
+    with streams.open("types=Email&closeafter=state&ping=0", Last_Event_ID=untrusted) as client:
+        changed = json.loads(_event(client.to_the_end())["data"])["changed"]
+    assert {name: {"Email": streams.state(name)} for name in (ACCOUNT, OTHER_ACCOUNT)} == changed
+
+
+def test_the_states_of_an_id_are_those_that_made_it() -> None:
+    states = {"shop": {"Email": "ab-1", "Mailbox": "ab-2"}}
+    assert states == states_of_id(id_of_states(states))
+    assert states_of_id(None) is None
+    assert states_of_id("") is None
+
+
+def test_nothing_is_told_when_nothing_that_is_shown_changed(streams: Streams) -> None:
+    with streams.open() as client:
+        client.until(b":\n\n")
+        mirror = streams.house.store.account(ACCOUNT)
+        # A round without news makes no state; the next change is the first event.
+        mirror.settle()
+        state = streams.flag(ACCOUNT, 3, "\\Seen")
+        assert state in _event(client.until(b"}}}"), 0)["data"]
+
+
+@pytest.mark.parametrize(
+    ("query", "wish"),
+    [
+        ({"types": "*", "closeafter": "no", "ping": "0"}, Wish(None, closes_after_state=False, ping_seconds=0)),
+        (
+            {"types": "Email,Thread", "closeafter": "state", "ping": "60"},
+            Wish(frozenset({"Email", "Thread"}), closes_after_state=True, ping_seconds=60),
+        ),
+        ({"types": "*", "closeafter": "no", "ping": "1"}, Wish(None, closes_after_state=False, ping_seconds=30)),
+        ({"types": "*", "closeafter": "no", "ping": "4000000"}, Wish(None, closes_after_state=False, ping_seconds=300)),
+    ],
+)
+def test_the_arguments_are_read_and_the_interval_is_held_within_bounds(query: dict[str, str], wish: Wish) -> None:
+    assert wish == parse_wish(query)
+
+
+@pytest.mark.parametrize(
+    ("changed", "argument"),
+    [
+        ({"types": ""}, "types"),
+        ({"types": None}, "types"),
+        ({"types": "*,Email"}, "types"),
+        ({"types": "Email;Thread"}, "types"),
+        ({"types": "Email,"}, "types"),
+        ({"types": ",".join(f"T{number}" for number in range(60))}, "types"),
+        ({"closeafter": "yes"}, "closeafter"),
+        ({"closeafter": None}, "closeafter"),
+        ({"ping": "-1"}, "ping"),
+        ({"ping": "1.5"}, "ping"),
+        ({"ping": None}, "ping"),
+        ({"ping": "9" * 30}, "ping"),
+    ],
+)
+def test_a_wrong_argument_is_refused_and_named(changed: dict[str, Any], argument: str) -> None:
+    asked = {"types": "*", "closeafter": "no", "ping": "0"} | changed
+    with pytest.raises(Problem) as refused:
+        parse_wish({name: value for name, value in asked.items() if value is not None})
+    assert (400, argument) == (refused.value.status, refused.value.extra["argument"])
+
+
+def test_head_opens_no_stream(streams: Streams) -> None:
+    path = f"/jmap/eventsource?{EVERYTHING}"
+    with streams.served.connect(path, method="HEAD", Authorization=f"Bearer {streams.house.token}") as client:
+        head = client.to_the_end()
+    assert b"200 OK" in head
+    assert b"text/event-stream" in head
+
+
+def test_a_token_that_was_revoked_or_has_expired_ends_its_stream(tmp_path: Path) -> None:
+    with house(tmp_path) as open_house, on_loopback(open_house.app) as served:
+        streams = Streams(open_house, served)
+        revoked = open_house.access.create_token("other")
+        short = open_house.access.create_token("short", timedelta(minutes=5))
+        with streams.open(token=revoked.text) as first, streams.open(token=short.text) as second:
+            first.until(b":\n\n")
+            second.until(b":\n\n")
+            open_house.access.revoke(revoked.id)
+            open_house.clock.forward(timedelta(minutes=6))
+            streams.flag(ACCOUNT, 1, "\\Flagged")
+            for client in (first, second):
+                assert b"event:" not in client.to_the_end()
+
+
+def test_an_agent_has_a_few_streams_and_another_one_its_own(tmp_path: Path) -> None:
+    limits = replace(DEFAULT_LIMITS, max_event_streams=2)
+    with house(tmp_path, limits=limits) as open_house, on_loopback(open_house.app) as served, ExitStack() as opened:
+        streams = Streams(open_house, served)
+        clients = [opened.enter_context(streams.open()) for _ in range(2)]
+        for client in clients:
+            client.until(b":\n\n")
+        with streams.open() as third:
+            refused = third.to_the_end()
+        assert b"429" in refused.partition(b"\r\n")[0]
+        assert b"too_many_streams" in refused
+        other = open_house.access.create_token("other").text
+        opened.enter_context(streams.open(token=other)).until(b":\n\n")
+        clients[0].close()
+        await_true(lambda: _is_open(streams))
+
+
+def _is_open(streams: Streams) -> bool:
+    with streams.open() as client:
+        return b"200 OK" in client.until(b"\r\n")
+
+
+def test_two_hundred_clients_that_are_lost_leave_nothing_behind(streams: Streams) -> None:
+    # What is kept for the next question is opened before anything is counted.
+    for _ in range(2):
+        _open_and_lose(streams, 8)
+    before = streams.held()
+    _open_and_lose(streams, CLIENTS)
+    await_true(lambda: before == streams.held())
+    # All places are free again.
+    with streams.open() as client:
+        client.until(b":\n\n")
+
+
+def _open_and_lose(streams: Streams, number: int) -> None:
+    """Half are lost while nothing happens, half while they are being told something."""
+    with ExitStack() as opened:
+        clients = [opened.enter_context(streams.open()) for _ in range(number)]
+        for client in clients:
+            client.until(b":\n\n")
+        assert streams.house.watch.subscribers >= number
+        for client in clients[: number // 2]:
+            client.close()
+        streams.flag(ACCOUNT, 1, "\\Answered")
+        streams.flag(ACCOUNT, 1)
+    await_true(lambda: 0 == streams.served.connections())
+    await_true(lambda: 0 == streams.house.watch.subscribers)
