@@ -7,8 +7,10 @@ and used only to know where to look.
 import http.client
 import socket
 import struct
+import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -17,7 +19,18 @@ from pydantic import BaseModel, ValidationError
 
 from change_executor.outcomes import Waiting
 from shared import ijson
-from shared.link import ANSWER_SECONDS, MAX_ANSWER_OCTETS, Locate, Located, Opened, Status, WasOpened
+from shared.link import (
+    ANSWER_SECONDS,
+    MAX_ANSWER_OCTETS,
+    Agents,
+    Locate,
+    Located,
+    Opened,
+    Reads,
+    ReadsPage,
+    Status,
+    WasOpened,
+)
 
 _log = structlog.get_logger()
 
@@ -57,7 +70,7 @@ class AccountUnknown(ReaderFailure):
 class ReaderLink:
     """Asks the reader at a Unix socket, one connection a question; `uid` is who must be behind it, None for anyone.
 
-    The log tells when the answers begin to fail and when they come again. One thread uses it.
+    The log tells when the answers begin to fail and when they come again. Threads may share it: they ask in turn.
     """
 
     def __init__(self, path: Path, uid: int | None, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -65,6 +78,7 @@ class ReaderLink:
         self._uid = uid
         self._monotonic = monotonic
         self._failing: Waiting | None = None
+        self._turn = threading.Lock()
 
     def locate(self, account: str, email_id: str) -> Located:
         """Return where the reader saw a message. Raises `ReaderFailure`."""
@@ -78,7 +92,19 @@ class ReaderLink:
         """Return the reader's accounts and how fresh they are. Raises `ReaderFailure`."""
         return self._ask("GET", "/status", None, Status)
 
+    def agents(self) -> Agents:
+        """Return the names that hold a reader token. Raises `ReaderFailure`."""
+        return self._ask("GET", "/agents", None, Agents)
+
+    def reads(self, agent: str, since: datetime | None, cursor: int | None = None) -> ReadsPage:
+        """Return a page of what an agent read since then, oldest first. Raises `ReaderFailure`."""
+        return self._ask("POST", "/reads", Reads(agent=agent, since=since, cursor=cursor), ReadsPage)
+
     def _ask(self, method: str, target: str, question: BaseModel | None, kind: type[Answer]) -> Answer:
+        with self._turn:
+            return self._ask_now(method, target, question, kind)
+
+    def _ask_now(self, method: str, target: str, question: BaseModel | None, kind: type[Answer]) -> Answer:
         try:
             answer = self._answer(method, target, question, kind)
         except ReaderFailure as failure:

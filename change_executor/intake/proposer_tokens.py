@@ -9,6 +9,7 @@ from typing import Final
 
 from sqlalchemy import Connection, insert, select, update
 
+from change_executor.agents import admit_again
 from change_executor.journal import schema
 from change_executor.journal.journal import Journal
 from shared.proposal import AGENT_PATTERN
@@ -60,9 +61,17 @@ class TokenRow:
 
 
 def create_token(
-    journal: Journal, *, agent: str, queue: str, days: int, random_octets: Callable[[int], bytes]
+    journal: Journal,
+    *,
+    agent: str,
+    queue: str,
+    days: int,
+    random_octets: Callable[[int], bytes],
+    actor: str = _OPERATOR,
 ) -> Token:
     """Make a token of an agent for a queue, good for `days`; its text is shown once and never stored.
+
+    `actor`: `operator` at the machine, or `person:NAME`.
 
     Raises `TokenRefused`, `JournalUnavailable`.
     """
@@ -86,11 +95,12 @@ def create_token(
             )
         )
         details = {"agent": agent, "queue": queue, "expires_at": schema.to_microseconds(expires_at)}
-        writing.append("token:create", token.id, _OPERATOR, details)
+        writing.append("token:create", token.id, actor, details)
+        admit_again(writing, agent, actor)
     return token
 
 
-def revoke_token(journal: Journal, token_id: str) -> TokenRow:
+def revoke_token(journal: Journal, token_id: str, actor: str = _OPERATOR) -> TokenRow:
     """Revoke a token at once. Raises `TokenRefused` for an unknown or revoked one, `JournalUnavailable`."""
     with journal.writing() as writing:
         row = _row(writing.connection, token_id)
@@ -101,7 +111,7 @@ def revoke_token(journal: Journal, token_id: str) -> TokenRow:
         writing.connection.execute(
             update(schema.tokens).where(schema.tokens.c.id == token_id).values(revoked_at=writing.now)
         )
-        writing.append("token:revoke", token_id, _OPERATOR, {"agent": row.agent, "queue": row.queue})
+        writing.append("token:revoke", token_id, actor, {"agent": row.agent, "queue": row.queue})
     return row
 
 

@@ -13,8 +13,20 @@ from starlette.responses import Response
 
 from change_executor.config import ExecutorSettings, Review
 from change_executor.errors import JournalUnavailable, NoSuchProposal
+from change_executor.evidence.reader_link import ReaderLink
 from change_executor.journal.journal import Clock, Journal
-from change_executor.review import desk, doors, live
+from change_executor.review import (
+    agents_pages,
+    desk,
+    doors,
+    live,
+    log_pages,
+    message_views,
+    queue_pages,
+    settings_pages,
+    status_page,
+    together,
+)
 from change_executor.review.error_page import PageError, Refusal, refusal_of_status, refuse
 from change_executor.review.forms import MAX_FORM_OCTETS
 from change_executor.review.gate import Gate
@@ -27,7 +39,6 @@ _STATIC_FOLDER: Final = Path(__file__).parent / "static"
 _STATIC: Final = {
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
-    "icon.svg": "image/svg+xml",
 }
 
 
@@ -47,7 +58,7 @@ _DOORMEN: Final[dict[Access, Callable[[Room, Any], Handler]]] = {
 
 
 async def static(room: Room, request: Request) -> Response:  # noqa: ARG001 - a handler's signature
-    """`GET /static/{name}`: one of three files."""
+    """`GET /static/{name}`: one of two files."""
     name = request.path_params["name"]
     if name not in _STATIC:
         raise PageError(Refusal.NOT_FOUND)
@@ -56,12 +67,30 @@ async def static(room: Room, request: Request) -> Response:  # noqa: ARG001 - a 
 
 # Everything that the review listener answers. What is not here is a 404.
 ROUTES: Final[tuple[tuple[str, str, Access, Any], ...]] = (
-    ("GET", "/", Access.LOOKING, desk.queue),
+    ("GET", "/", Access.LOOKING, queue_pages.queue),
+    ("GET", "/rows", Access.LOOKING, queue_pages.rows),
+    ("GET", "/icon/{count}", Access.ANYONE, queue_pages.icon),
     ("GET", "/p/{proposal_id}", Access.LOOKING, desk.item),
+    ("GET", "/p/{proposal_id}/html", Access.LOOKING, message_views.html_frame),
     ("POST", "/p/{proposal_id}/approve", Access.ACTING, desk.approve),
     ("POST", "/p/{proposal_id}/reject", Access.ACTING, desk.reject),
     ("POST", "/p/{proposal_id}/undo", Access.ACTING, desk.undo),
     ("POST", "/p/{proposal_id}/settle", Access.ACTING, desk.settle),
+    ("GET", "/together", Access.LOOKING, together.together_page),
+    ("POST", "/together", Access.ACTING, together.decide_together),
+    ("GET", "/log", Access.LOOKING, log_pages.log),
+    ("GET", "/log/export", Access.LOOKING, log_pages.export),
+    ("POST", "/log/verify", Access.ACTING, log_pages.verify_chain),
+    ("GET", "/agents", Access.LOOKING, agents_pages.agents),
+    ("GET", "/agents/{agent}", Access.LOOKING, agents_pages.agent),
+    ("POST", "/agents/tokens", Access.ACTING, agents_pages.make_token),
+    ("POST", "/agents/tokens/{token}/revoke", Access.ACTING, agents_pages.end_token),
+    ("GET", "/settings", Access.LOOKING, settings_pages.settings),
+    ("POST", "/settings/keys", Access.ACTING, settings_pages.set_keys),
+    ("POST", "/settings/notify", Access.ACTING, settings_pages.set_notify),
+    ("POST", "/settings/sessions/end", Access.ACTING, settings_pages.end_one_session),
+    ("POST", "/settings/sessions/end-others", Access.ACTING, settings_pages.end_others),
+    ("GET", "/status", Access.LOOKING, status_page.status),
     ("POST", "/stop", Access.ACTING, desk.stop),
     ("POST", "/resume", Access.ACTING, desk.resume),
     ("GET", "/events", Access.LOOKING, live.events),
@@ -96,7 +125,8 @@ def make_app(
     that a server need not wait for them.
     """
     hub = Hub()
-    room = Room(settings, journal, clock, random_octets, passwords or Passwords(), separated, secure, hub)
+    reader = ReaderLink(settings.reader.socket, settings.reader.uid)
+    room = Room(settings, journal, clock, random_octets, passwords or Passwords(), separated, secure, hub, reader)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

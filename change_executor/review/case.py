@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -22,6 +23,9 @@ from shared.proposal import State
 
 # A life has some ten events; more means that evidence was made again and again, and the latest tell enough.
 MAX_EVENTS_SHOWN: Final = 100
+
+# What a page about a proposal shows of its texts; the source is read when it is asked for.
+SHOWN_TEXTS: Final = ("reason", "decision_reason", "reading", "hints")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ def read_case(connection: Connection, settings: ExecutorSettings, proposal_id: s
         reason=clean(texts["reason"]) if "reason" in texts else None,
         decision_reason=texts.get("decision_reason"),
         hints=texts.get("hints"),
-        undo_offered=proposal.state is State.APPLIED and _undo_offered(connection, settings, proposal),
+        undo_offered=proposal.state is State.APPLIED and undo_is_offered(connection, settings, proposal),
         shown=shown_digest(proposal, mailboxes or Mailboxes("", ""), evidence, reading, version),
     )
 
@@ -83,17 +87,21 @@ def read_events(connection: Connection, subject: str) -> list[Happened]:
     """Return the latest events of a proposal, oldest first."""
     rows = connection.execute(
         select(schema.events.c.at, schema.events.c.kind, schema.events.c.actor, schema.events.c.details)
-        .where(schema.events.c.subject == subject)
+        # That a text was kept goes with the event beside it.
+        .where(schema.events.c.subject == subject, schema.events.c.kind != "text:keep")
         .order_by(schema.events.c.seq.desc())
         .limit(MAX_EVENTS_SHOWN)
     ).all()
     return [Happened(row.at, row.kind, row.actor, event_details(row.details)) for row in reversed(rows)]
 
 
-def read_texts(connection: Connection, proposal_ids: list[str]) -> dict[str, dict[str, str]]:
-    """Return the texts of proposals by id and kind."""
+def read_texts(
+    connection: Connection, proposal_ids: list[str], kinds: Sequence[str] = SHOWN_TEXTS
+) -> dict[str, dict[str, str]]:
+    """Return texts of proposals by id and kind."""
     found: dict[str, dict[str, str]] = {}
-    for row in connection.execute(select(schema.texts).where(schema.texts.c.proposal.in_(proposal_ids))):
+    wanted = select(schema.texts).where(schema.texts.c.proposal.in_(proposal_ids), schema.texts.c.kind.in_(kinds))
+    for row in connection.execute(wanted):
         found.setdefault(row.proposal, {})[row.kind] = row.text
     return found
 
@@ -126,7 +134,8 @@ def evidence_of(connection: Connection, proposals: list[Proposal]) -> dict[str, 
     return {row["proposal"]: Evidence(**row) for row in rows.mappings()}
 
 
-def _undo_offered(connection: Connection, settings: ExecutorSettings, proposal: Proposal) -> bool:
+def undo_is_offered(connection: Connection, settings: ExecutorSettings, proposal: Proposal) -> bool:
+    """Whether an applied proposal can be taken back, as far as the journal and the configuration tell."""
     queue = settings.queue(proposal.queue)
     if queue is None or not queue.undo or proposal.to_role not in queue.to:
         return False

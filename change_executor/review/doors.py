@@ -146,8 +146,8 @@ def _sign_in(back: str, name: str = "", wrong: str | None = None, status: int = 
 
 
 async def _password(room: Room, session: Session, wrong: str | None, status: int = 200) -> HTMLResponse:
-    stopped = await room.in_thread(room.is_stopped)
-    return html(room.page("password.html", session, stopped=stopped, here="password", wrong=wrong), status)
+    frame = await room.in_thread(room.frame)
+    return html(room.page("password.html", session, frame, here="password", wrong=wrong), status)
 
 
 def _later(wait: timedelta) -> str:

@@ -12,13 +12,15 @@ from change_executor.review.decisions import MAX_DECISION_REASON_CHARACTERS, Loo
 from change_executor.review.error_page import PageError, Refusal
 from shared.fence import clean
 
-# The longest form is a rejection with its reason, percent-encoded: some 6 KiB.
+# The longest form decides fifty together: some 5 KiB, and 6 KiB for a reason, percent-encoded.
 MAX_FORM_OCTETS: Final = 16 * 1024
 # A browser sends a form in one go.
 FORM_SECONDS: Final = 10.0
-_MAX_FIELDS: Final = 12
+# Fifty that are decided together, and what goes with them.
+_MAX_FIELDS: Final = 64
 _FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _VERSION: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+_SEEN: Final = re.compile(r"seen\.(P[0-9a-v]{20})", re.ASCII)
 _SHOWN: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 
@@ -71,6 +73,19 @@ def looked_at(proposal_id: str, form: Form) -> LookedAt:
     if _VERSION.fullmatch(version) is None or _SHOWN.fullmatch(shown) is None:
         raise PageError(Refusal.MALFORMED_FORM)
     return LookedAt(proposal_id, int(version), shown)
+
+
+def looked_at_together(form: Form) -> list[LookedAt]:
+    """Return what the form says that the person saw of each that is chosen, in the form's order. Raises `PageError`.
+
+    Each is a field `seen.ID` with the value `VERSION.DIGEST`: a checkbox, so that what is not checked is not sent.
+    """
+    chosen = []
+    for name, value in form.fields.items():
+        if (match := _SEEN.fullmatch(name)) is not None:
+            version, _, shown = value.partition(".")
+            chosen.append(looked_at(match[1], Form({"version": version, "shown": shown})))
+    return chosen
 
 
 def decision_reason(form: Form) -> str:

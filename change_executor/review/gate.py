@@ -34,8 +34,9 @@ class Gate:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                # An answer may state a stricter policy of its own; nothing goes out without one.
                 for name, value in SECURITY_HEADERS.items():
-                    headers[name] = value
+                    headers.setdefault(name, value)
             await send(message)
 
         refusal = self._judge(scope["method"], Headers(scope=scope))

@@ -21,3 +21,11 @@ SECURITY_HEADERS: Final[Mapping[str, str]] = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=()",
 }
+
+# The answer that holds a message's own HTML: no script, no style, no image, no form, no origin; framed by us alone.
+FRAME_POLICY: Final = "sandbox; default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+
+FRAME_HEADERS: Final[Mapping[str, str]] = {
+    "content-security-policy": FRAME_POLICY,
+    "x-frame-options": "SAMEORIGIN",
+}

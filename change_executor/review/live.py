@@ -11,13 +11,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from change_executor.errors import JournalUnavailable
 from change_executor.journal import schema
+from change_executor.review.frame import last_seq
 from change_executor.review.queue_view import count_waiting
 from change_executor.review.room import Room
 from change_executor.review.sessions import Session, still_good
@@ -93,12 +94,6 @@ async def _stream(room: Room, session: Session, seq: int, woken: asyncio.Event) 
             yield f"id: {seq}\nevent: change\ndata: {data}\n\n"
         else:
             yield ": alive\n\n"
-
-
-def last_seq(connection: Connection) -> int:
-    """Return the number of the last event, which a page made in this transaction was made after; 0 for none."""
-    last: int = connection.execute(select(func.coalesce(func.max(schema.events.c.seq), 0))).scalar_one()
-    return last
 
 
 def _head(room: Room) -> int:

@@ -3,27 +3,42 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, tuple_
 
 from change_executor.config import ExecutorSettings
 from change_executor.journal import schema
-from change_executor.journal.journal import Proposal, is_stopped
-from change_executor.review.case import checked_reading, evidence_of, mailboxes_of, read_texts
-from change_executor.shown import Mailboxes
+from change_executor.journal.journal import Proposal
+from change_executor.lifecycle import OPEN
+from change_executor.policy import policy_version
+from change_executor.review.case import (
+    checked_reading,
+    evidence_of,
+    mailboxes_of,
+    read_texts,
+    undo_is_offered,
+)
+from change_executor.review.searching import Filters, Grouping, conditions, prepare, sender_key
+from change_executor.shown import Mailboxes, shown_digest
 from shared.proposal import State
 
 # People stop reading and start clicking past some fifty rows.
 PAGE_ROWS: Final = 50
 ENDED_ROWS: Final = 20
 
+_DOUBTS: Final = (State.DOUBTFUL, State.UNDO_DOUBTFUL)
+_UNDER_WAY: Final = (State.APPROVED, State.APPLYING, State.UNDOING)
+
 _columns = schema.proposals.c
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the list; `subject` is None before the executor has read the message, or after it was forgotten."""
+    """A line of the list; `subject` is None before the executor has read the message, or after it was forgotten.
+
+    `shown` is the digest that an undo from the list carries, None where none is offered.
+    """
 
     proposal: Proposal
     mailboxes: Mailboxes | None
@@ -31,19 +46,28 @@ class Row:
     sender: str
     warnings: int
     copies: int
+    shown: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows under one heading; `name` is None for the one list that is not grouped."""
+
+    name: str | None
+    rows: list[Row]
 
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """What the first page shows; `more_after` leads to the next rows that wait."""
+    """What a page of the queue shows; `more_after` leads to the next rows. `found` instead of the rest, by state."""
 
-    waiting: list[Row]
+    waiting: list[Group]
     waiting_count: int
     more_after: str | None
     doubtful: list[Row]
     under_way: list[Row]
     ended: list[Row]
-    stopped: bool
+    found: list[Row] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +78,45 @@ class After:
     proposal_id: str
 
 
-def read_queue(connection: Connection, settings: ExecutorSettings, after: After | None) -> QueueView:
+def read_queue(connection: Connection, settings: ExecutorSettings, filters: Filters, after: After | None) -> QueueView:
     """Return the queue in this transaction; rows that wait come oldest first, from `after` on."""
-    pending = select(schema.proposals).where(_columns.state == State.PENDING.value)
-    page = pending if after is None else pending.where(_is_later(after))
-    waiting = _proposals(connection, page.order_by(_columns.created_at, _columns.id).limit(PAGE_ROWS + 1))
-    last = waiting[PAGE_ROWS - 1] if len(waiting) > PAGE_ROWS else None
-    doubtful = _in_states(connection, [State.DOUBTFUL, State.UNDO_DOUBTFUL])
-    under_way = _in_states(connection, [State.APPROVED, State.APPLYING, State.UNDOING])
-    ended = _proposals(
-        connection,
-        select(schema.proposals)
-        .where(_columns.ended_at.is_not(None))
-        .order_by(_columns.ended_at.desc(), _columns.id)
-        .limit(ENDED_ROWS),
+    prepare(connection)
+    narrowed = select(schema.proposals).where(*conditions(filters))
+    if filters.state not in {None, State.PENDING}:
+        found, more = _in_state(connection, narrowed, filters.state, after)
+        found_rows = read_rows(connection, settings, found)
+        return QueueView([], count_waiting(connection), more, [], [], [], found_rows)
+    waiting, more = _waiting(connection, filters, after)
+    only_waiting = filters.state is State.PENDING or after is not None
+    doubtful, under_way, ended = (
+        ([], [], [])
+        if only_waiting
+        else (
+            _in_states(connection, narrowed, _DOUBTS),
+            _in_states(connection, narrowed, _UNDER_WAY),
+            _ended(connection, narrowed),
+        )
     )
-    rows = _rows(connection, settings, [*waiting[:PAGE_ROWS], *doubtful, *under_way, *ended])
+    rows = {
+        row.proposal.id: row
+        for row in read_rows(connection, settings, [*(each for _, each in waiting), *doubtful, *under_way, *ended])
+    }
     return QueueView(
-        waiting=[rows[proposal.id] for proposal in waiting[:PAGE_ROWS]],
+        waiting=_groups([(name, rows[proposal.id]) for name, proposal in waiting], grouped=filters.group is not None),
         waiting_count=count_waiting(connection),
-        more_after=None if last is None else f"{schema.to_microseconds(last.created_at)}.{last.id}",
+        more_after=more,
         doubtful=[rows[proposal.id] for proposal in doubtful],
         under_way=[rows[proposal.id] for proposal in under_way],
         ended=[rows[proposal.id] for proposal in ended],
-        stopped=is_stopped(connection),
+        found=None,
     )
+
+
+def read_matching(connection: Connection, filters: Filters, proposal_ids: Sequence[str]) -> list[Proposal]:
+    """Return those of these proposals that the filters let through, oldest first."""
+    prepare(connection)
+    wanted = select(schema.proposals).where(_columns.id.in_(proposal_ids), *conditions(filters))
+    return _proposals(connection, wanted.order_by(_columns.created_at, _columns.id))
 
 
 def count_waiting(connection: Connection) -> int:
@@ -88,38 +126,118 @@ def count_waiting(connection: Connection) -> int:
     ).scalar_one()
 
 
-def _is_later(after: After) -> ColumnElement[bool]:
+def read_rows(connection: Connection, settings: ExecutorSettings, proposals: list[Proposal]) -> list[Row]:
+    """Return the lines of these proposals, in their order."""
+    texts = read_texts(connection, [proposal.id for proposal in proposals], ("reading",))
+    evidence = evidence_of(connection, proposals)
+    versions = {queue.id: policy_version(settings, queue) for queue in settings.queues}
+    rows = []
+    for proposal in proposals:
+        seen = evidence.get(proposal.id)
+        reading = checked_reading(texts.get(proposal.id, {}).get("reading"), seen)
+        mailboxes = mailboxes_of(settings, proposal)
+        undo = proposal.state is State.APPLIED and undo_is_offered(connection, settings, proposal)
+        rows.append(
+            Row(
+                proposal=proposal,
+                mailboxes=mailboxes,
+                subject=None if reading is None else reading.subject,
+                sender=", ".join(reading.sender[:2]) if reading is not None else "",
+                warnings=0 if reading is None else len(reading.warnings),
+                copies=1 if seen is None else seen.copies,
+                shown=shown_digest(
+                    proposal, mailboxes or Mailboxes("", ""), seen, reading, versions.get(proposal.queue, "")
+                )
+                if undo
+                else None,
+            )
+        )
+    return rows
+
+
+def _waiting(
+    connection: Connection, filters: Filters, after: After | None
+) -> tuple[list[tuple[str, Proposal]], str | None]:
+    """The rows of one page with the name of each one's group, and where the next page begins."""
+    key = _group_key(filters.group)
+    place = (key, _columns.created_at, _columns.id) if filters.group else (_columns.created_at, _columns.id)
+    page = select(_columns.id, key.label("name")).where(_columns.state == State.PENDING.value, *conditions(filters))
+    if after is not None:
+        page = page.where(tuple_(*place) > _place_after(connection, key, filters.group, after))
+    names = {row.id: row.name for row in connection.execute(page.order_by(*place).limit(PAGE_ROWS + 1))}
+    found = {
+        proposal.id: proposal
+        for proposal in _proposals(connection, select(schema.proposals).where(_columns.id.in_(list(names))))
+    }
+    pairs = [(name, found[proposal_id]) for proposal_id, name in names.items()]
+    more = _cursor(pairs[PAGE_ROWS - 1][1]) if len(pairs) > PAGE_ROWS else None
+    return pairs[:PAGE_ROWS], more
+
+
+def _place_after(
+    connection: Connection, key: ColumnElement[Any], group: Grouping | None, after: After
+) -> ColumnElement[Any]:
     moment = schema.to_microseconds(after.created_at)
-    return tuple_(_columns.created_at, _columns.id) > tuple_(moment, after.proposal_id)
+    if group is None:
+        return tuple_(literal(moment), literal(after.proposal_id))
+    # The row that the page ended with still tells its own group, decided or not.
+    name = connection.execute(select(key).where(_columns.id == after.proposal_id)).scalar_one_or_none()
+    return tuple_(literal(name or ""), literal(moment), literal(after.proposal_id))
 
 
-def _in_states(connection: Connection, states: Sequence[State]) -> list[Proposal]:
+def _group_key(group: Grouping | None) -> ColumnElement[Any]:
+    if group is Grouping.DESTINATION:
+        return _columns.to_role
+    return literal("") if group is None else sender_key()
+
+
+def _groups(rows: list[tuple[str, Row]], *, grouped: bool) -> list[Group]:
+    if not grouped:
+        return [Group(None, [row for _, row in rows])] if rows else []
+    groups: list[Group] = []
+    for name, row in rows:
+        if not groups or groups[-1].name != name:
+            groups.append(Group(name, []))
+        groups[-1].rows.append(row)
+    return groups
+
+
+def _in_state(
+    connection: Connection, narrowed: Select[Any], state: State | None, after: After | None
+) -> tuple[list[Proposal], str | None]:
+    assert state is not None, "asked for by the caller"
+    wanted = narrowed.where(_columns.state == state.value)
+    place = tuple_(_columns.created_at, _columns.id)
+    ascending = state in OPEN
+    if after is not None:
+        last = tuple_(literal(schema.to_microseconds(after.created_at)), literal(after.proposal_id))
+        wanted = wanted.where(place > last if ascending else place < last)
+    order = (_columns.created_at, _columns.id) if ascending else (_columns.created_at.desc(), _columns.id.desc())
+    found = _proposals(connection, wanted.order_by(*order).limit(PAGE_ROWS + 1))
+    return found[:PAGE_ROWS], _cursor(found[PAGE_ROWS - 1]) if len(found) > PAGE_ROWS else None
+
+
+def _in_states(connection: Connection, narrowed: Select[Any], states: Sequence[State]) -> list[Proposal]:
     return _proposals(
         connection,
-        select(schema.proposals)
-        .where(_columns.state.in_([state.value for state in states]))
+        narrowed.where(_columns.state.in_([state.value for state in states]))
         .order_by(_columns.created_at, _columns.id)
         .limit(PAGE_ROWS),
     )
 
 
-def _proposals(connection: Connection, query: Select[tuple[object, ...]]) -> list[Proposal]:
+def _ended(connection: Connection, narrowed: Select[Any]) -> list[Proposal]:
+    return _proposals(
+        connection,
+        narrowed.where(_columns.ended_at.is_not(None))
+        .order_by(_columns.ended_at.desc(), _columns.id)
+        .limit(ENDED_ROWS),
+    )
+
+
+def _cursor(proposal: Proposal) -> str:
+    return f"{schema.to_microseconds(proposal.created_at)}.{proposal.id}"
+
+
+def _proposals(connection: Connection, query: Select[Any]) -> list[Proposal]:
     return [Proposal.from_row(row) for row in connection.execute(query).mappings()]
-
-
-def _rows(connection: Connection, settings: ExecutorSettings, proposals: list[Proposal]) -> dict[str, Row]:
-    texts = read_texts(connection, [proposal.id for proposal in proposals])
-    evidence = evidence_of(connection, proposals)
-    rows = {}
-    for proposal in proposals:
-        seen = evidence.get(proposal.id)
-        reading = checked_reading(texts.get(proposal.id, {}).get("reading"), seen)
-        rows[proposal.id] = Row(
-            proposal=proposal,
-            mailboxes=mailboxes_of(settings, proposal),
-            subject=None if reading is None else reading.subject,
-            sender=", ".join(reading.sender[:2]) if reading is not None else "",
-            warnings=0 if reading is None else len(reading.warnings),
-            copies=1 if seen is None else seen.copies,
-        )
-    return rows

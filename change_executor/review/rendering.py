@@ -7,6 +7,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from change_executor.review import wording
+from change_executor.review.columns import blocks
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 
@@ -24,6 +25,7 @@ def _environment() -> Environment:
     environment.globals["words"] = wording
     environment.filters["exact"] = wording.exact
     environment.filters["size"] = wording.size
+    environment.filters["blocks"] = blocks
     return environment
 
 

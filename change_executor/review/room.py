@@ -1,7 +1,7 @@
 """What every page needs, made once by `app.py`; and the doorman that lets only a right session in."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -10,21 +10,29 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from change_executor.config import ExecutorSettings
-from change_executor.journal.journal import Clock, Journal, is_stopped
+from change_executor.evidence.reader_link import ReaderLink
+from change_executor.journal.journal import Clock, Journal
 from change_executor.review.error_page import PageError, Refusal
 from change_executor.review.forms import Form, read_form
+from change_executor.review.frame import Frame, read_frame
 from change_executor.review.hub import Hub
 from change_executor.review.passwords import CHECKS_AT_ONCE, Passwords, Throttle
 from change_executor.review.people import RandomOctets
+from change_executor.review.preferences import preferences_from
 from change_executor.review.rendering import render
 from change_executor.review.sessions import Session, csrf_matches, find_session
 from shared.proposal import PROPOSAL_ID
 
 # Journal calls block; a handful of threads serves a handful of people.
 _JOURNAL_THREADS: Final = 8
+# Each is a process that may take a second of processor time and 512 MiB.
+_CHILDREN_AT_ONCE: Final = 2
 # The __Host- prefix needs Secure, which some browsers refuse on http://localhost.
 _COOKIE_PLAIN: Final = "mailwarrant_session"
 _COOKIE_SECURE: Final = "__Host-mailwarrant_session"
+
+# The pages that signing in may lead back to, beside the queue and the proposals.
+_PAGES: Final = frozenset({"log", "agents", "settings", "status", "password"})
 
 Result = TypeVar("Result")
 
@@ -41,8 +49,10 @@ class Room:
     separated: bool
     secure: bool
     hub: Hub
+    reader: ReaderLink
     throttle: Throttle = field(default_factory=Throttle)
     threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_JOURNAL_THREADS))
+    child_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_CHILDREN_AT_ONCE))
     password_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(CHECKS_AT_ONCE))
 
     async def in_thread(self, work: Callable[..., Result], *arguments: Any) -> Result:  # noqa: ANN401 - passed on
@@ -56,7 +66,8 @@ class Room:
     async def session(self, request: Request) -> Session | None:
         """Return the session that the request's cookie opens, or None. An Authorization field opens nothing."""
         secret = request.cookies.get(self.cookie_name())
-        return await self.in_thread(find_session, self.journal, secret)
+        session = await self.in_thread(find_session, self.journal, secret)
+        return None if session is None else replace(session, preferences=preferences_from(request.cookies))
 
     def set_cookie(self, response: Response, secret: str) -> None:
         """Give the browser a session; it forgets it at its end, and the server has limits of its own."""
@@ -66,22 +77,24 @@ class Room:
         """Tell the browser to forget its session."""
         response.delete_cookie(self.cookie_name(), path="/", httponly=True, secure=self.secure, samesite="strict")
 
-    def page(self, template: str, session: Session, *, stopped: bool, here: str = "", **values: Any) -> str:  # noqa: ANN401 - passed on
-        """Render a page for a signed-in person."""
+    def page(self, template: str, session: Session, frame: Frame, *, here: str = "", **values: Any) -> str:  # noqa: ANN401 - passed on
+        """Render a page for a signed-in person; `here` is the page's name in the navigation."""
         return render(
             template,
             session=session,
-            stopped=stopped,
+            stopped=frame.stopped,
+            waiting_count=frame.waiting,
+            seq=frame.seq,
             separated=self.separated,
             here=here,
             now=self.clock(),
             **values,
         )
 
-    def is_stopped(self) -> bool:
-        """Whether the stop button is pressed."""
+    def frame(self) -> Frame:
+        """Return what stands around a page that reads nothing else of the journal."""
         with self.journal.reading() as connection:
-            return is_stopped(connection)
+            return read_frame(connection)
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -137,11 +150,11 @@ def html(page: str, status: int = 200) -> HTMLResponse:
 
 
 def way_back(untrusted_path: str) -> str:
-    """Return the page of ours that a path leads to: a proposal, or else the queue. Nothing else is followed."""
+    """Return the page of ours that a path leads to: a proposal, one of the named pages, or else the queue."""
     parts = untrusted_path.split("/")
     if len(parts) >= 3 and parts[:2] == ["", "p"] and PROPOSAL_ID.fullmatch(parts[2]):  # noqa: PLR2004 - /p/ID
         return f"/p/{parts[2]}"
-    return "/"
+    return f"/{parts[1]}" if len(parts) >= 2 and parts[0] == "" and parts[1] in _PAGES else "/"  # noqa: PLR2004 - /x
 
 
 def sign_in_path(untrusted_path: str) -> str:

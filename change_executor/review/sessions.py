@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Journal, Writing
 from change_executor.review.people import Person, RandomOctets
+from change_executor.review.preferences import DEFAULTS, Preferences
 
 IDLE_LIMIT: Final = timedelta(hours=8)
 ABSOLUTE_LIMIT: Final = timedelta(days=7)
@@ -23,12 +24,23 @@ _SHORT: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
+class KnownSession:
+    """A session as the settings list it; `name` is the beginning of its digest, enough to tell it from others."""
+
+    name: str
+    created_at: datetime
+    seen_at: datetime
+    is_this_one: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """A session that is good now; `csrf` is the token that each of its forms must carry."""
 
     person: Person
     digest: str
     csrf: str = field(repr=False)
+    preferences: Preferences = DEFAULTS
 
 
 def begin_session(writing: Writing, name: str, how: str, random_octets: RandomOctets) -> str:
@@ -83,6 +95,36 @@ def end_session(journal: Journal, session: Session) -> None:
             writing.append("session:ended", name, f"person:{name}", {"session": session.digest[:_SHORT]})
 
 
+def list_sessions(connection: Connection, session: Session, now: datetime) -> list[KnownSession]:
+    """Return the good sessions of a session's person, the one that was seen last first."""
+    columns = schema.sessions.c
+    rows = connection.execute(
+        select(columns.digest, columns.created_at, columns.seen_at)
+        .where(columns.person == session.person.name, *_good(now))
+        .order_by(columns.seen_at.desc(), columns.digest)
+    )
+    return [
+        KnownSession(row.digest[:_SHORT], row.created_at, row.seen_at, row.digest == session.digest) for row in rows
+    ]
+
+
+def end_named_session(journal: Journal, session: Session, untrusted_name: str) -> bool:
+    """End another session of the same person by its listed name; False where there is none to end."""
+    columns, name = schema.sessions.c, session.person.name
+    with journal.writing() as writing:
+        mine = (columns.person == name) & (func.substr(columns.digest, 1, _SHORT) == untrusted_name)
+        if not _end(writing, mine):
+            return False
+        writing.append("session:ended", name, f"person:{name}", {"session": untrusted_name})
+        return True
+
+
+def end_sessions_elsewhere(journal: Journal, session: Session) -> None:
+    """End every session of a person but the one that asks."""
+    with journal.writing() as writing:
+        end_other_sessions(writing, session.person.name, session.digest)
+
+
 def end_other_sessions(writing: Writing, name: str, digest: str) -> None:
     """End every session of a person but one, as a new password demands."""
     ended = _end(writing, (schema.sessions.c.person == name) & (schema.sessions.c.digest != digest))
@@ -102,14 +144,18 @@ def _good_row(connection: Connection, digest: str, now: datetime) -> tuple[str, 
     row = connection.execute(
         select(sessions.person, sessions.seen_at, people.password_hash)
         .join(schema.people, people.name == sessions.person)
-        .where(
-            sessions.digest == digest,
-            sessions.ended_at.is_(None),
-            sessions.seen_at > now - IDLE_LIMIT,
-            sessions.created_at > now - ABSOLUTE_LIMIT,
-        )
+        .where(sessions.digest == digest, *_good(now))
     ).first()
     return None if row is None else (row.person, row.password_hash is not None, row.seen_at)
+
+
+def _good(now: datetime) -> tuple[ColumnElement[bool], ...]:
+    columns = schema.sessions.c
+    return (
+        columns.ended_at.is_(None),
+        columns.seen_at > now - IDLE_LIMIT,
+        columns.created_at > now - ABSOLUTE_LIMIT,
+    )
 
 
 def _digest(secret: str) -> str:

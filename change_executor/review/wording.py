@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from change_executor.evidence.reading import Verdict
 from change_executor.outcomes import Outcome, Waiting
+from change_executor.review.earlier import Earlier
 from shared.proposal import State
 
 STATES: Final = {
@@ -173,6 +174,63 @@ EVENTS: Final = {
     "proposal:found_in_neither": "The executor looked: the message is in neither mailbox.",
 }
 
+# What is no proposal's own event; the log lists them too.
+EVENTS_OF_THE_HOUSE: Final = {
+    "intake:refuse": "A proposal was refused.",
+    "intake:refuse_summary": "Further proposals were refused.",
+    "link:made": "A link to sign in was made for",
+    "link:spent": "A link was used by",
+    "move:concluded": "What became of the move was written down.",
+    "move:step": "A step of the move was written down.",
+    "person:added": "May decide from now on:",
+    "person:password_forgotten": "The password was given up by",
+    "person:password_rehashed": "The password was stored anew for",
+    "person:password_set": "A password was set by",
+    "session:began": "Signed in:",
+    "session:ended": "Signed out:",
+    "session:others_ended": "Other sessions were ended by",
+    "stop:press": "Everything was stopped.",
+    "stop:release": "Everything was resumed.",
+    "text:keep": "A text was kept.",
+    "texts:forget": "Texts of old proposals were forgotten.",
+    "token:create": "A token to propose was made:",
+    "token:revoke": "A token to propose was revoked:",
+}
+
+# What people look for in the log, by `log_view.What`.
+LOGGED: Final = {
+    "proposed": "proposals",
+    "decided": "decisions",
+    "moved": "moves",
+    "access": "people, sessions, tokens, stop",
+    "everything": "every single event",
+}
+
+# Why the reader's word is missing, where nothing waits for it.
+READER: Final = {
+    Waiting.READER_UNREACHABLE: "The reader does not answer. Reading and proposing may be standing still.",
+    Waiting.READER_REFUSED: WAITING[Waiting.READER_REFUSED],
+    Waiting.ACCOUNT_UNKNOWN: WAITING[Waiting.ACCOUNT_UNKNOWN],
+}
+
+# The keys as the help lists them; `page.js` acts on them.
+KEYS: Final = (
+    (("j", "k"), "next and previous line of the queue"),
+    (("Enter",), "open the line"),
+    (("x",), "select the line, to decide several together"),
+    (("a",), "go to Approve; Enter then signs"),
+    (("r",), "go to the reason for a rejection; Ctrl+Enter then rejects"),
+    (("z",), "go to Undo; Enter then takes it back"),
+    (("t",), "text or HTML of the message"),
+    (("v",), "source of the message, and back"),
+    (("/",), "search"),
+    (("g q",), "to the queue"),
+    (("g l",), "to the log"),
+    (("g a",), "to the agents"),
+    (("g s",), "to the status"),
+    (("?",), "these keys"),
+)
+
 # The same events of a move that was being undone, where they would say the opposite.
 _EVENTS_OF_UNDO: Final = {
     "proposal:moved": "The mail server moved it back, and the copy there was checked.",
@@ -215,7 +273,7 @@ def happened(kind: str, details: Mapping[str, Any]) -> str:
     """Return what the history says of an event; `details` are those of the event."""
     if details.get("from") == State.UNDOING and kind in _EVENTS_OF_UNDO:
         return _EVENTS_OF_UNDO[kind]
-    return sentence(EVENTS, kind)
+    return sentence(EVENTS | EVENTS_OF_THE_HOUSE, kind)
 
 
 def who(actor: str) -> tuple[str, str]:
@@ -285,3 +343,15 @@ def hint_sentences(hints: dict[str, Any]) -> list[str]:
     if hints.get("fresh") is False:
         sentences.append("It has not looked everywhere lately.")
     return sentences
+
+
+def counted(count: int, one: str, many: str) -> str:
+    """Return a number with the words for it."""
+    return f"{count} {one if count == 1 else many}"
+
+
+def notices(earlier: Earlier) -> list[str]:
+    """Return what the record of earlier decisions says against hurrying."""
+    if not earlier.sender_is_new or not earlier.looked_through:
+        return []
+    return ["It is the first message of this sender here, as far as the kept decisions tell."]

@@ -126,6 +126,7 @@ INTRUDERS: list[Intruder] = [
     under_another_name,
     under_another_port,
 ]
+WAY_IN = re.compile(r"/sign-in(\?next=/(p/P[0-9a-v]{20}|log|agents|settings|status|password))?")
 # These are turned away from looking too; the others only may not act.
 MAY_NOT_LOOK: list[Intruder] = [
     nobody,
@@ -222,7 +223,7 @@ def test_nobody_else_sees_a_message_or_hears_of_one(review_page: ReviewPage, int
         assert answer.status_code in {303, 421}, path
         assert "secret" not in answer.text
         if answer.status_code == 303:
-            assert re.fullmatch(r"/sign-in(\?next=/p/P[0-9a-v]{20})?", answer.headers["location"])
+            assert WAY_IN.fullmatch(answer.headers["location"])
 
 
 def test_a_token_that_exists_opens_nothing_either(review_page: ReviewPage) -> None:

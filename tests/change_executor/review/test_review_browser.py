@@ -122,17 +122,6 @@ def test_what_changes_while_it_is_looked_at_is_told_and_a_decision_about_the_old
     expect(page.get_by_text("Approved. The executor moves it now.")).to_be_visible()
 
 
-def test_a_new_proposal_is_told_and_shown_when_asked(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
-    page = browser_page_signed_in
-    page.goto(review_page.url)
-    review_page.rows.proposal(reading("Brand new"))
-    expect(page.get_by_text("1 new proposal waits for you.")).to_be_visible()
-    expect(page).to_have_title("(1) Queue · Mailwarrant")
-    expect(page.get_by_text("Brand new")).to_be_hidden()
-    page.get_by_role("link", name="Show them").click()
-    expect(page.get_by_text("Brand new")).to_be_visible()
-
-
 def test_a_second_click_decides_nothing_twice(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
     page = browser_page_signed_in
     proposal = review_page.rows.proposal(reading())

@@ -1,0 +1,173 @@
+"""The status: what a person should do something about first, then the mail server, the reader and the executor."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, func, select
+from starlette.requests import Request
+from starlette.responses import Response
+
+from change_executor.config import ExecutorSettings
+from change_executor.evidence.reader_link import ReaderFailure
+from change_executor.journal import schema
+from change_executor.lifecycle import OPEN
+from change_executor.outcomes import Waiting
+from change_executor.review.frame import Frame, read_frame
+from change_executor.review.log_view import read_head
+from change_executor.review.room import Room, html
+from change_executor.review.sessions import Session
+from shared.link import AccountStatus
+from shared.proposal import State
+
+# A move takes seconds; an approval that has waited for ten minutes reads as success and is none.
+APPROVED_TOO_LONG: Final = timedelta(minutes=10)
+# A day is the last chance of somebody who looks each morning.
+EXPIRES_SOON: Final = timedelta(days=1)
+
+# The reader's silence, the stop button and a doubt are alarms of their own.
+_TOLD_OTHERWISE: Final = frozenset({Waiting.READER_UNREACHABLE, Waiting.STOPPED, Waiting.SETTLE, Waiting.QUIET_TIME})
+
+_columns = schema.proposals.c
+
+
+@dataclass(frozen=True, slots=True)
+class QueueStatus:
+    """One queue: when its mailboxes were last found right, whether undo works, and what its proposals wait for."""
+
+    id: str
+    server: str
+    incoming: str
+    destinations: list[tuple[str, str]]
+    examined_at: datetime | None
+    undo_permitted: bool
+    waiting: list[tuple[str, int]]
+    last_move_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Alarms:
+    """What somebody should look at: counts of proposals, and whether the reader answers."""
+
+    doubtful: int
+    approved_too_long: int
+    expires_soon: int
+    waiting: list[tuple[str, int]]
+    reader: Waiting | None
+    stopped_by: str | None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether anything is wrong."""
+        counts = self.doubtful or self.approved_too_long or self.expires_soon
+        return bool(counts or self.waiting or self.reader or self.stopped_by)
+
+
+@dataclass(frozen=True, slots=True)
+class _Journalled:
+    queues: list[QueueStatus]
+    alarms: Alarms
+    under_way: int
+    head: tuple[int, str]
+    stopped_since: datetime | None
+    frame: Frame
+
+
+async def status(room: Room, request: Request, session: Session) -> Response:  # noqa: ARG001 - a handler's signature
+    """`GET /status`."""
+    return html(await room.in_thread(_status_page, room, session))
+
+
+def _status_page(room: Room, session: Session) -> str:
+    accounts: list[AccountStatus] | None
+    try:
+        accounts, reader = room.reader.status().accounts, None
+    except ReaderFailure as failure:
+        accounts, reader = None, failure.waiting
+    with room.journal.reading() as connection:
+        found = _journalled(connection, room.settings, room.clock(), reader)
+    return room.page(
+        "status.html",
+        session,
+        found.frame,
+        here="status",
+        queues=found.queues,
+        alarms=found.alarms,
+        under_way=found.under_way,
+        head=found.head,
+        stopped_since=found.stopped_since,
+        accounts=accounts,
+    )
+
+
+def _journalled(
+    connection: Connection, settings: ExecutorSettings, now: datetime, reader: Waiting | None
+) -> _Journalled:
+    queues = [_queue_status(connection, settings, queue_id) for queue_id in [queue.id for queue in settings.queues]]
+    waiting: dict[str, int] = {}
+    for queue in queues:
+        for code, count in queue.waiting:
+            if code not in _TOLD_OTHERWISE:
+                waiting[code] = waiting.get(code, 0) + count
+    switch = connection.execute(select(schema.switches).where(schema.switches.c.name == "stop")).first()
+    state = _columns.state
+    alarms = Alarms(
+        doubtful=_count(connection, state.in_([State.DOUBTFUL.value, State.UNDO_DOUBTFUL.value])),
+        approved_too_long=_count(
+            connection, state == State.APPROVED.value, _columns.decided_at < now - APPROVED_TOO_LONG
+        ),
+        expires_soon=_count(connection, state == State.PENDING.value, _columns.expires_at < now + EXPIRES_SOON),
+        waiting=sorted(waiting.items()),
+        reader=reader,
+        stopped_by=None if switch is None else switch.by,
+    )
+    under_way = _count(connection, state.in_([State.APPROVED.value, State.APPLYING.value, State.UNDOING.value]))
+    return _Journalled(
+        queues,
+        alarms,
+        under_way,
+        read_head(connection),
+        None if switch is None else switch.since,
+        read_frame(connection),
+    )
+
+
+def _queue_status(connection: Connection, settings: ExecutorSettings, queue_id: str) -> QueueStatus:
+    queue = settings.queue(queue_id)
+    assert queue is not None, "one of the settings' own"
+    login = settings.credential(queue.credential)
+    examined = connection.execute(
+        select(schema.examinations.c.examined_at, schema.examinations.c.undo_permitted).where(
+            schema.examinations.c.queue == queue_id
+        )
+    ).first()
+    waiting = connection.execute(
+        select(_columns.waiting_code, func.count())
+        .where(
+            _columns.queue == queue_id,
+            _columns.state.in_([state.value for state in OPEN]),
+            _columns.waiting_code.is_not(None),
+        )
+        .group_by(_columns.waiting_code)
+    ).all()
+    last_move: datetime | None = connection.execute(
+        select(schema.moves.c.concluded_at)
+        .join(schema.proposals, _columns.id == schema.moves.c.proposal)
+        .where(_columns.queue == queue_id, schema.moves.c.concluded_at.is_not(None))
+        .order_by(schema.moves.c.id.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    return QueueStatus(
+        id=queue_id,
+        server=f"{login.user} at {login.host}:{login.port}",
+        incoming=queue.incoming,
+        destinations=[(role, destination.mailbox) for role, destination in queue.to.items()],
+        examined_at=None if examined is None else examined.examined_at,
+        undo_permitted=queue.undo and examined is not None and examined.undo_permitted == 1,
+        waiting=[(code, count) for code, count in waiting],
+        last_move_at=last_move,
+    )
+
+
+def _count(connection: Connection, *which: ColumnElement[bool]) -> int:
+    return connection.execute(select(func.count()).select_from(schema.proposals).where(*which)).scalar_one()
