@@ -108,8 +108,9 @@ def restart(writing: Writing, key: int, uidvalidity: int) -> None:
 def looked(writing: Writing, key: int, uidnext: int, highestmodseq: int | None) -> None:
     """Record that a mailbox is up to date."""
     writing.connection.execute(
-        "UPDATE mailboxes SET uidnext = ?, highestmodseq = ?, looked_tick = ?, passed_over = 0 WHERE key = ?",
-        (uidnext, highestmodseq, writing.tick(), key),
+        "UPDATE mailboxes SET uidnext = ?, highestmodseq = ?, looked_tick = ?, passed_over = 0, looked_at = ?, "
+        "failed_at = NULL, failure_code = NULL, failure_detail = NULL, failure_fix = NULL WHERE key = ?",
+        (uidnext, highestmodseq, writing.tick(), writing.now, key),
     )
     if _is_pending(writing, key):
         twin = writing.connection.execute(

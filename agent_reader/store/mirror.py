@@ -11,7 +11,7 @@ from typing import Final
 
 import apsw
 
-from agent_reader.store import emails, mailboxes, threads
+from agent_reader.store import emails, mailboxes, progress, threads
 from agent_reader.store.reading import Reading, read, threading_of
 from agent_reader.store.set_aside import UNREADABLE_FIX
 from agent_reader.store.set_aside import put as put_aside
@@ -124,7 +124,9 @@ class AccountMirror:
         taken: list[tuple[int, MessageState, Reading]] = []
         aside: list[SetAside] = []
         # Reading takes most of the time and needs no lock; octets are let go as soon as they are read.
+        octets = 0
         for message in messages:
+            octets += len(message.header if message.octets is None else message.octets)
             reading = _read_or_set_aside(message, mailbox_id, uidvalidity)
             if isinstance(reading, SetAside):
                 aside.append(reading)
@@ -132,6 +134,7 @@ class AccountMirror:
                 taken.append((message.uid, message.state, reading))
         with self._writing() as writing:
             self._put(writing, mailbox_id, taken, aside)
+            progress.note_intake(writing, len(taken), octets)
 
     def put_aside(self, mailbox_id: str, message: SetAside) -> None:
         """Remember a message that cannot be had."""
@@ -149,6 +152,16 @@ class AccountMirror:
         """Forget copies that are gone; an Email without a copy is held until `settle`."""
         with self._writing() as writing:
             emails.forget_copies(writing, mailboxes.key_of(writing, mailbox_id), uids)
+
+    def expect(self, mailbox_id: str, exists: int) -> None:
+        """Record how many messages the server counts in a mailbox; the status and the progress say it."""
+        with self._writing() as writing:
+            progress.expect(writing, mailboxes.key_of(writing, mailbox_id), exists)
+
+    def mailbox_failed(self, mailbox_id: str, code: str, detail: str, fix: str) -> None:
+        """Record why a mailbox cannot be looked at; the status says so until the next look."""
+        with self._writing() as writing:
+            progress.mailbox_failed(writing, mailboxes.key_of(writing, mailbox_id), code, detail, fix)
 
     def looked(self, mailbox_id: str, uidnext: int, highestmodseq: int | None) -> None:
         """Record that the mailbox was brought up to these values just now."""

@@ -17,6 +17,12 @@ class Failure:
     detail: str
     fix: str
 
+    @classmethod
+    def of(cls, at: int | None, code: str | None, detail: str | None, fix: str | None) -> "Failure | None":
+        """Return what four columns say; `at` is null where nothing failed."""
+        moment = moment_of(at)
+        return None if moment is None else cls(moment, code or "", detail or "", fix or "")
+
 
 @dataclass(frozen=True, slots=True)
 class MirrorStatus:
@@ -40,6 +46,11 @@ class Location:
     fresh: bool
 
 
+def moment_of(seconds: int | None) -> datetime | None:
+    """Return a column's seconds since 1970 as aware UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
 def read_status(connection: apsw.Connection) -> MirrorStatus:
     """Return the status; inside a snapshot it is that snapshot's."""
     row = connection.execute(
@@ -54,10 +65,8 @@ def read_status(connection: apsw.Connection) -> MirrorStatus:
     )
     return MirrorStatus(
         messages=int(messages),
-        settled_at=None if settled_at is None else datetime.fromtimestamp(settled_at, UTC),
-        failure=None
-        if failed_at is None
-        else Failure(datetime.fromtimestamp(failed_at, UTC), str(code), str(detail), str(fix)),
+        settled_at=moment_of(settled_at),
+        failure=Failure.of(failed_at, code, detail, fix),
         set_aside=tuple((str(name), SetAside(uid, cd, cause, mend)) for name, uid, cd, cause, mend in aside),
     )
 

@@ -16,6 +16,7 @@ import apsw
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import database, scoped
 from agent_reader.store.mirror import AccountMirror, Clock, Randomness
+from agent_reader.store.progress import Progress, read_progress
 from agent_reader.store.snapshot import MailboxCounts, Snapshot
 from agent_reader.store.status import Location, MirrorStatus, read_status
 from shared.link import MAX_COPIES, AccountStatus
@@ -159,6 +160,11 @@ class Store:
         """Return how whole and fresh the mirror of an account is."""
         with self.snapshot(account_id) as snapshot:
             return read_status(snapshot.connection)
+
+    def progress(self, account_id: str) -> Progress:
+        """Return how far each mailbox of an account has come."""
+        with self.snapshot(account_id) as snapshot:
+            return read_progress(snapshot.connection, self._clock())
 
     def account_status(self, account_id: str) -> AccountStatus:
         """Return the status as the private socket says it."""

@@ -79,6 +79,12 @@ class Mirror(Protocol):
     def vanish(self, mailbox_id: str, uids: Iterable[int]) -> None:
         """Forget copies that are gone; an Email without a copy is held until `settle`."""
 
+    def expect(self, mailbox_id: str, exists: int) -> None:
+        """Record how many messages the server counts in a mailbox; the status and the progress say it."""
+
+    def mailbox_failed(self, mailbox_id: str, code: str, detail: str, fix: str) -> None:
+        """Record why a mailbox cannot be looked at; the status says so until the next look."""
+
     def looked(self, mailbox_id: str, uidnext: int, highestmodseq: int | None) -> None:
         """Record that the mailbox was brought up to these values just now."""
 

@@ -102,6 +102,7 @@ class Sync:
             # What was never seen holds back nothing.
             is_ours = mailbox.uidvalidity is not None and refusal.code not in _DEFINITE
             return _Outcome.PENDING if is_ours else _Outcome.NOT_OURS
+        self._mirror.expect(mailbox.id, examined.exists)
         try:
             complete = Look(session, self._mirror, mailbox, examined, memory, counts).perform()
         except Refused as refusal:
@@ -125,6 +126,12 @@ class Sync:
         # Said once, not each round.
         if memory.said != str(refusal):
             memory.said = str(refusal)
+            self._mirror.mailbox_failed(
+                mailbox.id,
+                refusal.code.lower() or "refused",
+                f"The server answered {refusal}.",
+                "If it stays, look at the rights of this login on that mailbox; the other mailboxes are read.",
+            )
             self._log.warning("mailbox:refused", mailbox=mailbox.name, verb=refusal.verb, answer=refusal.text)
 
 

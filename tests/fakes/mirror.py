@@ -158,6 +158,16 @@ class FakeMirror:
             mailbox.aside.pop(uid, None)
         self.held |= {_id(message) for message in gone} - self.email_ids()
 
+    def expect(self, mailbox_id: str, exists: int) -> None:
+        assert exists >= 0
+        assert mailbox_id in self.known
+
+    def mailbox_failed(self, mailbox_id: str, code: str, detail: str, fix: str) -> None:
+        assert code
+        assert detail
+        assert fix
+        assert mailbox_id in self.known
+
     def looked(self, mailbox_id: str, uidnext: int, highestmodseq: int | None) -> None:
         mailbox = self.known[mailbox_id]
         mailbox.uidnext, mailbox.highestmodseq = uidnext, highestmodseq
