@@ -2,29 +2,25 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
+from agent_reader.access_commands.reads import reads_app
+from agent_reader.access_commands.tokens import token_app
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.doctor.command import doctor
 from agent_reader.relay.client_config import ClientKind, RelayCommand, client_config
 from agent_reader.setup_command import setup
 from shared.oauth_command import oauth_app
 from shared.settings import ConfigurationError, load_settings
-from shared.tokens import DEFAULT_LIFETIME_DAYS
 
 # Heavy imports (the store, the servers) happen inside the commands that need them: --help answers at once.
-if TYPE_CHECKING:
-    from agent_reader.access import Access
-
 app = typer.Typer(help="The reader: an agent may look at a mailbox, and cannot change it.", no_args_is_help=True)
-token_app = typer.Typer(help="Reader tokens: what an agent shows to read.", no_args_is_help=True)
 app.add_typer(token_app, name="token")
+app.add_typer(reads_app, name="reads")
 app.add_typer(oauth_app(lambda path: load_settings(path, ReaderSettings).accounts, DEFAULT_PATH), name="oauth")
 app.command()(doctor)
 app.command()(setup)
@@ -85,30 +81,6 @@ def status(config: Config = DEFAULT_PATH) -> None:
         store.close()
 
 
-@app.command()
-def reads(
-    config: Config = DEFAULT_PATH,
-    agent: Annotated[str | None, typer.Option(help="Only this agent; all without.")] = None,
-    since: Annotated[datetime | None, typer.Option(help="Only from this time on (UTC).")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many lines, the newest.")] = 100,
-) -> None:
-    """Show what agents have read: time, agent, account, method, messages."""
-    with _access(config) as access:
-        agents = [agent] if agent is not None else sorted({token.agent for token in access.tokens()})
-        lines = [line for name in agents for line in _reads_of(access, name, since)]
-        for at, text in sorted(lines)[-limit:]:
-            print(f"{_moment(at)} {text}")
-
-
-def _reads_of(access: "Access", agent: str, since: datetime | None) -> Iterator[tuple[datetime, str]]:
-    since = since.replace(tzinfo=UTC) if since is not None and since.tzinfo is None else since
-    cursor: int | None = None
-    while page := access.reads(agent, since, cursor):
-        for key, read in page:
-            cursor = key
-            yield read.at, f"{agent} {read.account or '-'} {read.method} {' '.join(read.email_ids)}".rstrip()
-
-
 @app.command("parse")
 def parse_message(
     file: Annotated[str, typer.Argument(metavar="FILE.eml", help="A file with one message; - for standard input.")],
@@ -166,60 +138,6 @@ def print_client_config(
     # Apart, so that the form alone can go into a file.
     print(where, file=sys.stderr)
     print(form)
-
-
-@token_app.command("create")
-def token_create(
-    agent: Annotated[str, typer.Option(help="The agent's name: a-z, 0-9 and -.")],
-    days: Annotated[int, typer.Option(help="How long the token opens.")] = DEFAULT_LIFETIME_DAYS,
-    config: Config = DEFAULT_PATH,
-) -> None:
-    """Make a token for an agent and print it, once."""
-    with _access(config, may_create=True) as access:
-        print(access.create_token(agent, timedelta(days=days)).text)
-
-
-@token_app.command("list")
-def token_list(config: Config = DEFAULT_PATH) -> None:
-    """Show every token's id, agent and dates; never the token."""
-    with _access(config) as access:
-        for token in access.tokens():
-            state = f"revoked {_moment(token.revoked_at)}" if token.revoked_at else f"until {_moment(token.expires_at)}"
-            print(f"{token.id} {token.agent} created {_moment(token.created_at)} {state}")
-
-
-@token_app.command("revoke")
-def token_revoke(
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `token list` shows.")],
-    config: Config = DEFAULT_PATH,
-) -> None:
-    """Make a token open nothing from now on."""
-    with _access(config) as access:
-        if not access.revoke(token_id):
-            raise ConfigurationError(
-                "token revoke", f"there is no token `{token_id[:40]}` that opens.", "`token list` shows the ids."
-            )
-        print(f"revoked {token_id}")
-
-
-@contextmanager
-def _access(config: Path, *, may_create: bool = False) -> "Iterator[Access]":
-    import secrets  # noqa: PLC0415 - with the rest
-
-    from agent_reader.access import Access  # noqa: PLC0415 - heavy
-    from agent_reader.access.database import FILE_NAME  # noqa: PLC0415 - heavy
-    from agent_reader.listening import check_owner  # noqa: PLC0415 - with the rest
-
-    folder = load_settings(config, ReaderSettings).store.folder
-    check_owner(folder)
-    if not may_create and not (folder / FILE_NAME).exists():
-        raise ConfigurationError(
-            "[store] url",
-            f"there is no read log in {folder}.",
-            "Mend the path; the reader makes it at its first start.",
-        )
-    with Access(folder, _now, secrets.token_bytes) as access:
-        yield access
 
 
 def _now() -> datetime:

@@ -1,5 +1,6 @@
 """The reader's configuration file, `reader.toml`."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final, Self
 
@@ -94,6 +95,18 @@ class BlobSettings(Section):
     largest_octets: Annotated[int, Field(ge=1024 * 1024, le=2**40)] = 256 * 1024 * 1024
 
 
+class ReadLogSettings(Section):
+    """`[reads]`: the log of what each agent was shown; `keep_days` is how long a line is kept."""
+
+    # A year answers what a reviewer asks, and an index of who read what should not grow for ever.
+    keep_days: Annotated[int, Field(ge=1, le=3_660)] = 365
+
+    @property
+    def keep(self) -> timedelta:
+        """How long a line is kept."""
+        return timedelta(days=self.keep_days)
+
+
 class Account(ImapLogin):
     """`[[accounts]]`: one mailbox account, read with a login of its own.
 
@@ -114,6 +127,7 @@ class ReaderSettings(Section):
     jmap: Jmap = Jmap()
     store: StoreSettings
     blobs: BlobSettings = BlobSettings()
+    reads: ReadLogSettings = ReadLogSettings()
     accounts: Annotated[tuple[Account, ...], Field(min_length=1)]
 
     @model_validator(mode="after")

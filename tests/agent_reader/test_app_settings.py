@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_reader.config import Account, BlobSettings, Jmap, ReaderSettings, Server, StoreSettings
+from agent_reader.config import Account, BlobSettings, Jmap, ReaderSettings, ReadLogSettings, Server, StoreSettings
 from shared.oauth import OAuth
 from shared.settings import ConfigurationError, load_settings
 
@@ -23,7 +23,11 @@ def test_the_example_loads() -> None:
 
 def test_the_example_shows_every_key_and_no_other() -> None:
     shown = {match[1] for line in EXAMPLE.read_text().splitlines() if (match := re.match(r"#? ?(\w+) = ", line))}
-    known = {key for kind in (Server, Jmap, StoreSettings, BlobSettings, Account, OAuth) for key in kind.model_fields}
+    known = {
+        key
+        for kind in (Server, Jmap, StoreSettings, BlobSettings, ReadLogSettings, Account, OAuth)
+        for key in kind.model_fields
+    }
     # The table of `oauth` is one of its own; three of its keys are for a provider that is not known by name.
     assert known - {"oauth", "token_url", "authorize_url", "device_url", "scope"} == shown
 

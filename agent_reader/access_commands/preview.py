@@ -1,0 +1,52 @@
+"""What a token would see: how many messages in which mailbox, and the newest of them by subject."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from agent_reader.access_commands.showing import moment, now, shown
+from agent_reader.config import ReaderSettings
+from agent_reader.scope import Scope
+from agent_reader.store.database import account_file
+from agent_reader.store.selection import All
+from agent_reader.store.snapshot import Snapshot
+from agent_reader.store.store import Store
+
+# As many as fit on a screen beside the counts.
+_NEWEST: Final = 10
+
+
+def preview(settings: ReaderSettings, scope: Scope) -> Iterator[str]:
+    """Yield the lines of the preview, from the index as it is now."""
+    folder = settings.store.folder
+    store = Store(folder, now)
+    try:
+        for account in settings.accounts:
+            if not scope.allows_account(account.id):
+                yield f"{account.id}: not seen"
+            # Looking must not make a file.
+            elif not account_file(folder, account.id).exists():
+                yield f"{account.id}: never synced"
+            else:
+                with store.snapshot(account.id, scope) as snapshot:
+                    yield from _of_account(snapshot)
+    finally:
+        store.close()
+
+
+def _of_account(snapshot: Snapshot) -> Iterator[str]:
+    hidden = snapshot.hidden()
+    yield (
+        f"{snapshot.account_id}: {snapshot.count(All(()))} messages; hidden: {hidden.outside} outside the scope, "
+        f"{hidden.withheld} withheld as sign-in mail"
+    )
+    names = {mailbox.name for mailbox in snapshot.mailboxes()}
+    for name in snapshot.scope.mailboxes or ():
+        if name not in names and name.upper() != "INBOX":
+            yield f"  there is no mailbox {shown(name)} now"
+    counts = snapshot.counts(None)
+    for mailbox in snapshot.mailboxes():
+        count = counts.get(mailbox.key)
+        yield f"  {0 if count is None else count.total_emails:>8} {shown(mailbox.name)}"
+    ids = snapshot.ids_of(list(snapshot.keys(All(()), (), limit=_NEWEST)))
+    for email in snapshot.emails(ids).values():
+        yield f"  {moment(email.received_at)} {shown(str(email.summary.get('subject') or '(no subject)'))}"
