@@ -60,7 +60,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
     listening.check_owner(folder)
     with contextlib.ExitStack() as stack:
         stack.enter_context(listening.sole_use_of(folder))
-        access = stack.enter_context(Access(folder, _now, secrets.token_bytes))
+        access = stack.enter_context(Access(folder, _now, secrets.token_bytes, keep=settings.reads.keep))
         cursors = stack.enter_context(contextlib.closing(Cursors(folder)))
         watch = StateWatch()
         store = stack.enter_context(contextlib.closing(Store(folder, _now, announce=watch.announce)))
@@ -83,7 +83,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         # An agent's places are its own, whichever of the two doors it comes by.
         places = Places(settings.jmap.max_concurrent_requests)
         jmap = _jmap(settings, store, access, blobs, watch, log, places)
-        desk = _desk(settings, store, access, cursors, faults)
+        desk = _desk(settings, store, access, cursors, faults, blobs)
         mcp = McpDoor(desk, access, places, settings.server.public_url)
         doors = (
             Door(beside(mcp, jmap), tuple(tcp), BoundedProtocol),
@@ -139,9 +139,20 @@ def _limits(settings: ReaderSettings) -> Limits:
     )
 
 
-def _desk(settings: ReaderSettings, store: Store, access: Access, cursors: Cursors, faults: Faults) -> Desk:
-    account_ids = [account.id for account in settings.accounts]
-    return Desk(store, access, cursors, account_ids, faults, _now, secrets.token_bytes)
+def _desk(
+    settings: ReaderSettings, store: Store, access: Access, cursors: Cursors, faults: Faults, blobs: BlobReader
+) -> Desk:
+    return Desk(
+        index=store,
+        access=access,
+        cursors=cursors,
+        account_ids=[account.id for account in settings.accounts],
+        faults=faults,
+        clock=_now,
+        random_octets=secrets.token_bytes,
+        blobs=blobs,
+        max_query_seconds=_limits(settings).max_query_seconds,
+    )
 
 
 def _private(settings: ReaderSettings, store: Store, access: Access, faults: Faults) -> FastAPI:

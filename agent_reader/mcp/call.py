@@ -1,12 +1,13 @@
 """One tool call: what it may look at, and what it writes and shows."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from agent_reader.access import Agent, Shown
 from agent_reader.mcp.cursors import Cursor, Cursors
 from agent_reader.mcp.views import Views
+from agent_reader.query import BlobReader
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from agent_reader.tool_answers.arguments import Arguments
 from agent_reader.tool_answers.sheet import Sheet
@@ -23,14 +24,19 @@ class Call:
     sheet: Sheet = field(repr=False)
     views: Views = field(repr=False)
     cursors: Cursors = field(repr=False)
+    blobs: BlobReader | None = field(repr=False)
     now: datetime
+    is_over: Callable[[], bool] = field(repr=False)
     _place: Cursor | None = None
-    _shown: dict[str, bool] = field(default_factory=dict, repr=False)
+    _shown: dict[str, list[str]] = field(default_factory=dict, repr=False)
+    _opened: list[str] = field(default_factory=list, repr=False)
 
-    def shows(self, email_ids: Iterable[str], *, opened: bool = False) -> None:
-        """Note that the answer names Emails, or with `opened` holds text of their bodies."""
+    def shows(self, email_ids: Iterable[str], part: str = "line", *, opened: bool = False) -> None:
+        """Note that the answer holds a part of Emails; `opened`: text of their bodies."""
         for email_id in email_ids:
-            self._shown[email_id] = self._shown.get(email_id, False) or opened
+            self._shown.setdefault(email_id, []).append(part)
+            if opened:
+                self._opened.append(email_id)
 
     def email(self, email_id: str) -> StoredEmail | None:
         """Return an Email that the token shows."""
@@ -38,8 +44,14 @@ class Call:
 
     def record(self, octets: int) -> Shown:
         """Return the line of the read log; `octets` of the whole answer."""
-        opened = tuple(email_id for email_id, is_opened in self._shown.items() if is_opened)
-        return Shown(f"mcp/{self.tool}", self.snapshot.account_id, tuple(self._shown), opened, octets)
+        return Shown(
+            method=f"mcp/{self.tool}",
+            account=self.snapshot.account_id,
+            email_ids=tuple(self._shown),
+            opened_ids=tuple(dict.fromkeys(self._opened)),
+            octets=octets,
+            parts=tuple((email_id, tuple(parts)) for email_id, parts in self._shown.items()),
+        )
 
     def moves_to(self, place: Cursor) -> None:
         """Note where the agent stands in the news after this answer."""

@@ -4,6 +4,7 @@ In this order: is there such a tool, which account, what exactly, the answer fro
 log. Nothing leaves before that line is on disk.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from agent_reader.mcp.refusals import (
 )
 from agent_reader.mcp.tools import TOOLS, Tool
 from agent_reader.mcp.views import Views
-from agent_reader.query import QueryRefused
+from agent_reader.query import BlobReader, QueryRefused
 from agent_reader.scope import Scope
 from agent_reader.store.snapshot import Snapshot
 from agent_reader.store.status import MirrorStatus
@@ -68,7 +69,10 @@ class ToolAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Answers tool calls; any thread may call. `clock` gives aware UTC, `random_octets` makes marks."""
+    """Answers tool calls; any thread may call. `clock` gives aware UTC, `random_octets` makes marks.
+
+    `blobs` fetches what the index does not keep; a search ends after `max_query_seconds`.
+    """
 
     index: Index
     access: Access
@@ -78,15 +82,22 @@ class Desk:
     clock: Callable[[], datetime]
     random_octets: RandomOctets
     fresh_within: timedelta = FRESH_WITHIN
+    blobs: BlobReader | None = None
+    max_query_seconds: float = 5.0
+    monotonic: Callable[[], float] = time.monotonic
     views: Views = field(default_factory=Views, repr=False)
 
     def accounts(self, agent: Agent) -> tuple[str, ...]:
         """Return the accounts that a token opens."""
         return tuple(each for each in self.account_ids if agent.scope.allows_account(each))
 
-    def tools(self, agent: Agent) -> tuple[Tool, ...]:  # noqa: ARG002 - who asks decides
+    def tools(self, agent: Agent) -> tuple[Tool, ...]:
         """Return the tools that a token may use: all that are listed for it."""
-        return TOOLS
+        return tuple(tool for tool in TOOLS if tool.is_for(agent.scope.depth))
+
+    def schema(self, agent: Agent, tool: Tool) -> dict[str, Any]:
+        """Return a tool's input schema for a token."""
+        return tool.schema(self.accounts(agent), agent.scope.depth)
 
     def standing(self, agent: Agent) -> list[str]:
         """Return a line for each account whose index is not whole and fresh."""
@@ -125,7 +136,7 @@ class Desk:
         tool = tools.get(name)
         if tool is None:
             raise unknown_tool(tuple(tools))
-        names = tuple(tool.schema(self.accounts(agent))["properties"])
+        names = tuple(self.schema(agent, tool)["properties"])
         arguments = Arguments(tool.name, untrusted_arguments, names)
         account_id = self._account(agent, arguments)
         sheet = Sheet()
@@ -133,7 +144,18 @@ class Desk:
         if standing:
             sheet.ours(standing)
         with self.index.snapshot(account_id, agent.scope) as snapshot:
-            call = Call(tool.name, agent, snapshot, arguments, sheet, self.views, self.cursors, self.clock())
+            call = Call(
+                tool=tool.name,
+                agent=agent,
+                snapshot=snapshot,
+                arguments=arguments,
+                sheet=sheet,
+                views=self.views,
+                cursors=self.cursors,
+                blobs=self.blobs,
+                now=self.clock(),
+                is_over=self._timer(),
+            )
             tool.function(call)
             text = sheet.text(self.random_octets)
             octets = len(text.encode("utf-8", "replace"))
@@ -141,6 +163,10 @@ class Desk:
             # The place of an agent moves once the answer is on record.
             call.keep_place()
         return text
+
+    def _timer(self) -> Callable[[], bool]:
+        until = self.monotonic() + self.max_query_seconds
+        return lambda: self.monotonic() > until
 
     def _account(self, agent: Agent, arguments: Arguments) -> str:
         accounts = self.accounts(agent)

@@ -47,6 +47,12 @@ def list_mailboxes(call: Call) -> None:
     )
     if lines:
         call.sheet.fenced("mailboxes", "\n".join(lines))
+    hidden = call.snapshot.hidden()
+    if hidden.outside or hidden.withheld:
+        call.sheet.ours(
+            f"Not shown to this token: {hidden.outside} messages outside what it was made for, "
+            f"{hidden.withheld} that sign somebody in."
+        )
     if start + len(lines) < len(mailboxes):
         call.sheet.closing(f"More: list_mailboxes(cursor={start + len(lines)})")
 
@@ -90,7 +96,7 @@ def search_mail(call: Call) -> None:
 
 def _asked(call: Call, asked: dict[str, JSON]) -> QueryResult:
     try:
-        return email_query(call.snapshot, parse_email_query(asked), max_limit=MAX_SEARCH_LIMIT)
+        return email_query(call.snapshot, parse_email_query(asked), max_limit=MAX_SEARCH_LIMIT, is_over=call.is_over)
     except QueryRefused as refused:
         raise (stale_cursor() if "anchor" in refused.arguments else question_refused(refused)) from None
 

@@ -106,7 +106,7 @@ def _received_since(call: Call, floor: datetime, limit: int, roles: dict[str, st
         "limit": limit,
         "calculateTotal": True,
     }
-    found = email_query(call.snapshot, parse_email_query(asked), max_limit=MAX_NEWS_LIMIT)
+    found = email_query(call.snapshot, parse_email_query(asked), max_limit=MAX_NEWS_LIMIT, is_over=call.is_over)
     news = _News([], call.snapshot.state, more=False)
     news.take(call.snapshot.emails(reversed(found.ids)).values(), floor, roles)
     if found.total is None or found.total > len(found.ids):

@@ -8,6 +8,7 @@ from typing import Final
 from agent_reader.mcp.call import Call
 from agent_reader.mcp.lines import email_marks, received, roles_of
 from agent_reader.mcp.refusals import (
+    octets_unavailable,
     past_the_end,
     stale_cursor,
     unknown_attachment,
@@ -15,13 +16,15 @@ from agent_reader.mcp.refusals import (
     unknown_thread,
 )
 from agent_reader.mcp.views import Part, View
+from agent_reader.query import BlobUnavailable, find_blob
+from agent_reader.scope import Depth
 from agent_reader.store.document import StoredPart
 from agent_reader.store.snapshot import StoredEmail
-from agent_reader.tool_answers.cuts import shown_text
+from agent_reader.tool_answers.cuts import one_line, shown_text
 from agent_reader.tool_answers.refusals import bad_argument
 from agent_reader.tool_answers.sheet import Window, cost
-from shared.fence import clean
-from shared.message import AttachmentOutcome, attachment_text, body_lists
+from shared.message import AttachmentOutcome, AttachmentText, attachment_text, body_lists, parse
+from shared.message import Part as MessagePart
 
 MAX_IDS: Final = 20
 _MAX_OFFSET: Final = 10**9
@@ -39,7 +42,8 @@ _THREAD_CURSOR: Final = re.compile(r"([A-Za-z0-9_-]{1,255})\.(\d{1,10})", re.ASC
 def read_mail(call: Call) -> None:
     """Write one message or several, each under its share of the room."""
     ids = call.arguments.ids("ids", MAX_IDS)
-    part = Part(call.arguments.choice("part", tuple(Part), Part.NEW))
+    parts = parts_for(call.agent.scope.depth)
+    part = Part(call.arguments.choice("part", parts, parts[0]))
     offset = call.arguments.number("offset", 0, _MAX_OFFSET) or 0
     if offset and len(ids) > 1:
         raise bad_argument("offset", "left out where several ids are given")
@@ -61,6 +65,11 @@ def read_mail(call: Call) -> None:
         shown += 1
     if shown < len(found):
         call.sheet.closing(f"No room for the last {len(found) - shown} of the messages: call read_mail with their ids.")
+
+
+def parts_for(depth: Depth) -> tuple[Part, ...]:
+    """Return what a token may read of a message; the first is what it gets unasked."""
+    return (Part.HEADER,) if depth is Depth.HEADERS else tuple(Part)
 
 
 def _need(view: View) -> int:
@@ -99,7 +108,7 @@ def _write_message(
         call.sheet.ours(_extent(shown, view.total_bytes))
         if shown.is_cut:
             call.sheet.ours(f'Goes on: read_mail(ids="{email.id}", part="{part}", offset={shown.end})')
-    call.shows([email.id], opened=part is not Part.HEADER)
+    call.shows([email.id], "header" if part is Part.HEADER else f"text/{part}", opened=part is not Part.HEADER)
 
 
 def _extent(shown: Window, total_bytes: int) -> str:
@@ -141,7 +150,7 @@ def read_thread(call: Call) -> None:
         marks = " ".join([received(email), *email_marks(email, roles)])
         left_out = f"; left out: {'; '.join(view.left_out)[:300]}" if view.left_out and not start else ""
         call.sheet.ours(f"{number + 1}. {email.id} {marks}{left_out}")
-        call.shows([email.id], opened=True)
+        call.shows([email.id], "text/new", opened=True)
         if earlier != number:
             call.sheet.fenced("message", _thread_header(view))
             call.sheet.ours(f"The same text as number {earlier + 1}.")
@@ -183,7 +192,7 @@ def _place(email_ids: list[str], cursor: str | None) -> tuple[int, int]:
 
 
 def read_attachment(call: Call) -> None:
-    """Write an attachment's text."""
+    """Write an attachment's text; what is not kept is fetched, as a download would."""
     email_id = call.arguments.id("id", "a message with attachments")
     number = call.arguments.number("number", 1, 10_000) or 1
     offset = call.arguments.number("offset", 0, _MAX_OFFSET) or 0
@@ -194,15 +203,11 @@ def read_attachment(call: Call) -> None:
     if number > len(attachments):
         raise unknown_attachment(len(attachments))
     part = attachments[number - 1]
-    found = attachment_text(part)
-    text = shown_text(found.text)
-    name = clean(f"{part.name or '(no name)'} ({part.type})").text.replace("\n", " ")[:300]
+    found = _as_text(call, email, number - 1, part)
+    name = f"{one_line(part.name or '(no name)', 200)} ({one_line(part.type, 80)})"
     call.sheet.ours(f"Attachment {number} of {len(attachments)} of {email.id}: {part.size} bytes.")
-    call.shows([email.id], opened=True)
-    if isinstance(part, StoredPart) and not part.is_kept and part.size:
-        call.sheet.fenced("name", name)
-        call.sheet.ours("Its octets are not kept here; only its name, type and size are known.")
-        return
+    call.shows([email.id], f"attachment/{number}", opened=True)
+    text = shown_text(found.text)
     if found.outcome is not AttachmentOutcome.TEXT or not text:
         call.sheet.fenced("name", name)
         call.sheet.ours(found.reason if found.outcome is not AttachmentOutcome.TEXT else "The attachment is empty.")
@@ -218,3 +223,20 @@ def read_attachment(call: Call) -> None:
         call.sheet.ours(f"Left out: {len(found.hidden)} texts hidden from the eye.")
     if shown.is_cut:
         call.sheet.closing(f'Goes on: read_attachment(id="{email.id}", number={number}, offset={shown.end})')
+
+
+def _as_text(call: Call, email: StoredEmail, place: int, part: MessagePart) -> AttachmentText:
+    found = attachment_text(part)
+    is_missing = isinstance(part, StoredPart) and not part.is_kept and part.size > 0
+    if not is_missing or found.outcome not in {AttachmentOutcome.TEXT, AttachmentOutcome.NOT_DECODABLE}:
+        return found
+    blob = find_blob(call.snapshot, str(email.summary["blobId"]))
+    if blob is None or call.blobs is None:
+        raise octets_unavailable("gone", retryable=False)
+    try:
+        with call.blobs.open(call.snapshot.account_id, blob) as opened:
+            message = parse(opened.whole())
+    except BlobUnavailable as error:
+        raise octets_unavailable(error.reason.value, retryable=error.retryable) from None
+    # The same octets, so the same attachments in the same order.
+    return attachment_text(body_lists(message).attachments[place])

@@ -72,3 +72,12 @@ def log_unavailable() -> ToolRefused:
         "The read log cannot be written now, and no mail is shown unrecorded.",
         "Try again in a minute; the person who runs this server finds the cause in its log.",
     )
+
+
+def octets_unavailable(code: str, *, retryable: bool) -> ToolRefused:
+    """Say that the mail server does not give what the index does not keep; `code` is one of ours."""
+    return ToolRefused(
+        "attachment_unavailable",
+        f"The attachment is not kept here, and its octets cannot be had ({code}).",
+        "Try again in a minute." if retryable else "Do without it; only its name, type and size are known.",
+    )

@@ -67,14 +67,13 @@ class _Handlers:
         self, context: _Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         agent = _agent(context)
-        accounts = self._desk.accounts(agent)
         return types.ListToolsResult(
             tools=[
                 types.Tool(
                     name=tool.name,
                     title=tool.title,
                     description=tool.description,
-                    input_schema=tool.schema(accounts),
+                    input_schema=self._desk.schema(agent, tool),
                     annotations=types.ToolAnnotations.model_validate(annotations(tool)),
                 )
                 for tool in self._desk.tools(agent)

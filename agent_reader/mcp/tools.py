@@ -11,8 +11,9 @@ from typing import Any, Final
 from agent_reader.mcp.call import Call
 from agent_reader.mcp.finding import DEFAULT_SEARCH_LIMIT, MAX_SEARCH_LIMIT, list_mailboxes, search_mail
 from agent_reader.mcp.news import DEFAULT_NEWS_LIMIT, MAX_NEWS_LIMIT, whats_new
-from agent_reader.mcp.reading import MAX_IDS, read_attachment, read_mail, read_thread
+from agent_reader.mcp.reading import MAX_IDS, parts_for, read_attachment, read_mail, read_thread
 from agent_reader.mcp.views import Part
+from agent_reader.scope import Depth
 
 Schema = dict[str, Any]
 
@@ -31,7 +32,7 @@ def _number(description: str, least: int, most: int | None = None) -> Schema:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A row of the table. `properties` are JSON Schema; `reads_attachments`: for tokens that see all of a message."""
+    """A row of the table. `properties` are JSON Schema; `least_depth`: how much of a message its token must see."""
 
     name: str
     title: str
@@ -39,12 +40,18 @@ class Tool:
     properties: dict[str, Schema]
     required: tuple[str, ...]
     function: Callable[[Call], None]
-    reads_text: bool = False
-    reads_attachments: bool = False
+    least_depth: Depth = Depth.HEADERS
 
-    def schema(self, accounts: tuple[str, ...]) -> Schema:
+    def is_for(self, depth: Depth) -> bool:
+        """Whether a token that sees so much of a message may use it."""
+        depths = tuple(Depth)
+        return depths.index(depth) >= depths.index(self.least_depth)
+
+    def schema(self, accounts: tuple[str, ...], depth: Depth = Depth.FULL) -> Schema:
         """Return the input schema; where the token opens several accounts, one has to be named."""
         properties, required = dict(self.properties), self.required
+        if depth is Depth.HEADERS and "part" in properties:
+            properties["part"] = {"type": "string", "enum": list(parts_for(depth)), "description": "Every address."}
         if len(accounts) > 1:
             properties["account"] = {"type": "string", "enum": list(accounts), "description": "Which account."}
             required = (*required, "account")
@@ -117,7 +124,6 @@ TOOLS: Final = (
         },
         ("ids",),
         read_mail,
-        reads_text=True,
     ),
     Tool(
         "read_thread",
@@ -129,7 +135,7 @@ TOOLS: Final = (
         },
         ("id",),
         read_thread,
-        reads_text=True,
+        least_depth=Depth.TEXT,
     ),
     Tool(
         "read_attachment",
@@ -142,8 +148,7 @@ TOOLS: Final = (
         },
         ("id",),
         read_attachment,
-        reads_text=True,
-        reads_attachments=True,
+        least_depth=Depth.FULL,
     ),
     Tool(
         "list_mailboxes",
