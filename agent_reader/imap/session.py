@@ -80,6 +80,11 @@ class ReadOnlySession(Connection):
             found |= self._states(uid_set, "")
         return {uid: state for uid, state in found.items() if uid in wanted}
 
+    @property
+    def tells_sameness(self) -> bool:
+        """Whether the server tells which messages of several mailboxes are the same."""
+        return self.can("X-GM-EXT-1") or self.can("OBJECTID")
+
     def stated(self, uids: Sequence[int]) -> dict[int, Stated]:
         """Return what the server states of these messages: size, date, and which of them are the same elsewhere."""
         found: dict[int, Stated] = {}

@@ -35,6 +35,10 @@ class UidRanges:
     def __len__(self) -> int:
         return sum(high - low + 1 for low, high in self.ranges)
 
+    def with_uids(self, uids: Iterable[int]) -> Self:
+        """Return these UIDs and those."""
+        return type(self)(tuple(_joined(sorted([*self.ranges, *((uid, uid) for uid in uids)]))))
+
     def among(self, uids: Collection[int]) -> set[int]:
         """Return those of these UIDs that are in the set."""
         lows = [low for low, _ in self.ranges]

@@ -75,6 +75,12 @@ def put_copy(writing: Writing, mailbox_key: int, uid: int, state: MessageState, 
     key = connection.execute("SELECT key FROM emails WHERE id = ?", (reading.id,)).get
     if key is None:
         key = _make(writing, reading)
+    put_known_copy(writing, mailbox_key, uid, state, key)
+
+
+def put_known_copy(writing: Writing, mailbox_key: int, uid: int, state: MessageState, email_key: int) -> None:
+    """Take in one copy of an Email that is here."""
+    connection = writing.connection
     replaced = connection.execute(
         "SELECT email_key FROM copies WHERE mailbox_key = ? AND uid = ?", (mailbox_key, uid)
     ).get
@@ -82,10 +88,10 @@ def put_copy(writing: Writing, mailbox_key: int, uid: int, state: MessageState, 
         writing.touched.add(replaced)
     connection.execute(
         "INSERT OR REPLACE INTO copies (mailbox_key, uid, email_key, flags, modseq, deleted) VALUES (?, ?, ?, ?, ?, ?)",
-        (mailbox_key, uid, key, *_flag_columns(state)),
+        (mailbox_key, uid, email_key, *_flag_columns(state)),
     )
     set_aside.forget(writing, mailbox_key, [uid])
-    writing.touched.add(key)
+    writing.touched.add(email_key)
 
 
 def change_copy(writing: Writing, mailbox_key: int, uid: int, state: MessageState) -> None:

@@ -11,18 +11,29 @@ from typing import Final
 
 import apsw
 
-from agent_reader.store import emails, mailboxes, progress, threads
+from agent_reader.store import catching_up, emails, mailboxes, progress, threads
 from agent_reader.store.reading import Reading, read, threading_of
 from agent_reader.store.set_aside import UNREADABLE_FIX
 from agent_reader.store.set_aside import put as put_aside
 from agent_reader.store.threads import FirstHeader, Threaded
 from agent_reader.store.writing import Writing, seconds
-from agent_reader.sync.mirror import FetchedMessage, KnownMailbox, ListedMailbox, MessageState, SetAside, ThreadHeader
+from agent_reader.sync.mirror import (
+    Examined,
+    FetchedMessage,
+    KnownCopy,
+    KnownMailbox,
+    ListedMailbox,
+    MessageState,
+    SetAside,
+    ThreadHeader,
+    UidRanges,
+)
 
 Clock = Callable[[], datetime]
 Randomness = Callable[[int], bytes]
 
 _ID_OCTETS: Final = 10
+_LAST_UID: Final = 2**32 - 1
 
 # RFC 8620 §5.2 wants states to be answered for 30 days (`changes` goes back that far); five more for slow clocks.
 _CHANGES_KEPT_SECONDS: Final = 35 * 24 * 3600
@@ -94,15 +105,17 @@ class AccountMirror:
         with self._writing() as writing:
             mailboxes.restart(writing, mailboxes.key_of(writing, mailbox_id), uidvalidity)
 
-    def states(self, mailbox_id: str) -> Mapping[int, MessageState]:
-        """Return flags and MODSEQ of each UID that the mirror holds."""
+    def states(self, mailbox_id: str, uids: UidRanges | None = None) -> Mapping[int, MessageState]:
+        """Return flags and MODSEQ of each UID that the mirror holds, of these only if they are given."""
+        ranges = ((1, _LAST_UID),) if uids is None else uids.ranges
         with self._lock:
-            rows = self._connection.execute(
-                "SELECT uid, flags, modseq FROM copies WHERE mailbox_key = "
-                "(SELECT key FROM mailboxes WHERE handle = ? AND standing <> 'gone')",
-                (mailbox_id,),
-            )
-            return {uid: MessageState(_flags(flags), modseq) for uid, flags, modseq in rows}
+            found = catching_up.states(self._connection, mailbox_id, ranges)
+            return {uid: MessageState(_flags(flags), modseq) for uid, flags, modseq in found}
+
+    def count(self, mailbox_id: str) -> int:
+        """Return how many messages of a mailbox are taken in or set aside."""
+        with self._lock:
+            return catching_up.count(self._connection, mailbox_id)
 
     def set_aside(self, mailbox_id: str) -> Mapping[int, SetAside]:
         """Return the messages set aside in this mailbox."""
@@ -136,10 +149,36 @@ class AccountMirror:
             self._put(writing, mailbox_id, taken, aside)
             progress.note_intake(writing, len(taken), octets)
 
+    def add_copies(self, mailbox_id: str, copies: Iterable[KnownCopy]) -> Collection[int]:
+        """Take in messages that the mirror has from another mailbox; return those UIDs that it has indeed."""
+        with self._writing() as writing:
+            return catching_up.add_copies(writing, mailbox_id, copies)
+
     def put_aside(self, mailbox_id: str, message: SetAside) -> None:
         """Remember a message that cannot be had."""
         with self._writing() as writing:
             put_aside(writing, mailboxes.key_of(writing, mailbox_id), message)
+
+    def caught_up(
+        self,
+        mailbox_id: str,
+        changed: Mapping[int, MessageState],
+        gone: Collection[int],
+        examined: Examined,
+        *,
+        whole: bool,
+    ) -> None:
+        """Take in changed flags, forget copies that are gone, and only with them the new HIGHESTMODSEQ."""
+        with self._writing() as writing:
+            key = mailboxes.key_of(writing, mailbox_id)
+            for uid, state in changed.items():
+                emails.change_copy(writing, key, uid, state)
+            emails.forget_copies(writing, key, gone)
+            progress.expect(writing, key, examined.exists)
+            if whole:
+                mailboxes.looked(writing, key, examined.uidnext, examined.highestmodseq)
+            else:
+                catching_up.reached(writing, key, examined.highestmodseq)
 
     def change(self, mailbox_id: str, states: Mapping[int, MessageState]) -> None:
         """Take in changed flags."""
@@ -152,6 +191,11 @@ class AccountMirror:
         """Forget copies that are gone; an Email without a copy is held until `settle`."""
         with self._writing() as writing:
             emails.forget_copies(writing, mailboxes.key_of(writing, mailbox_id), uids)
+
+    def octets_today(self) -> int:
+        """Return how many octets of messages came in within 24 hours."""
+        with self._lock:
+            return progress.octets_today(self._connection, self._clock())
 
     def expect(self, mailbox_id: str, exists: int) -> None:
         """Record how many messages the server counts in a mailbox; the status and the progress say it."""

@@ -109,11 +109,15 @@ def read_progress(connection: apsw.Connection, now: datetime) -> Progress:
         ),
         is_first_sync=settled_at is None,
         rate=_rate(connection, now, minute),
-        octets_today=int(
-            connection.execute("SELECT sum(octets) FROM intake WHERE minute > ?", (minute - _DAY_MINUTES,)).get or 0
-        ),
+        octets_today=octets_today(connection, now),
         mean_octets=None if mean is None else int(mean),
     )
+
+
+def octets_today(connection: apsw.Connection, now: datetime) -> int:
+    """Return how many octets of messages came in within 24 hours."""
+    since = int(now.timestamp()) // 60 - _DAY_MINUTES
+    return int(connection.execute("SELECT sum(octets) FROM intake WHERE minute > ?", (since,)).get or 0)
 
 
 def _rate(connection: apsw.Connection, now: datetime, minute: int) -> float:

@@ -1,55 +1,56 @@
-"""One look at one open mailbox: what is new comes in, what changed changes, what is gone goes."""
+"""One look at one mailbox: what changed changes, what is gone goes, and what is missing is known afterwards."""
 
-import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Final, assert_never
+from typing import assert_never
 
-from agent_reader.errors import Refused
 from agent_reader.imap.session import ReadOnlySession
-from agent_reader.imap.values import Examined, FetchedMessage, MessageState
-from agent_reader.sync.mirror import KnownMailbox, Mirror, SetAside
+from agent_reader.imap.uid_ranges import UidRanges
+from agent_reader.imap.values import Examined, MessageState, Resync
+from agent_reader.sync.mirror import KnownMailbox, Mirror
+from agent_reader.sync.order import Backlog
 from agent_reader.sync.plan import (
-    MOST_ATTEMPTS,
     MOST_MESSAGES,
-    Batch,
-    Finish,
-    HeaderOnly,
-    Large,
     ListUids,
     Local,
     LookAtAll,
     LookAtChanges,
     Restart,
     Step,
-    Whole,
-    batches,
+    TakeTold,
+    Told,
     changed,
     difference,
     plan,
 )
 from shared.imap_login import ImapFailure
 
-# Sizes are asked for so many at a time: one answer of some 100 kB.
-_SIZES_AT_A_TIME: Final = 2_000
-# So many single messages refused in one look is no bad message but a server that does not want now; it is left alone.
-_MOST_REFUSALS: Final = 8
-
 
 @dataclass(slots=True)
 class Memory:
     """What is remembered of a mailbox between looks, in this process only.
 
-    `attempts`: failures by UID. `most_messages`: how many the next fetch may name. `trusted`: the mirror's UIDs are
-    this login's. `up_to_date`: what EXAMINE said when all was taken in. `said`: the refusal last reported.
+    `attempts`: failures by UID. `most_messages`: how many the next fetch may name. `in_pieces`: UIDs that were larger
+    than stated. `trusted`: the mirror's UIDs are this login's. `caught_up`: what EXAMINE said when the mirror was last
+    brought up to it, but for the `backlog` and the `pending` UIDs, which failed. `is_told`: QRESYNC is used. `said`:
+    the refusal last reported.
     """
 
     attempts: Counter[int] = field(default_factory=Counter)
     most_messages: int = MOST_MESSAGES
+    in_pieces: set[int] = field(default_factory=set)
     trusted: bool = True
-    up_to_date: Examined | None = None
+    caught_up: Examined | None = None
+    backlog: Backlog = field(default_factory=Backlog)
+    pending: set[int] = field(default_factory=set)
+    is_told: bool = True
     said: str | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything that the mailbox was seen to have is in the mirror."""
+        return self.caught_up is not None and not self.pending and not len(self.backlog)
 
 
 @dataclass(slots=True)
@@ -63,173 +64,121 @@ class Counts:
 
 
 class Look:
-    """Performs the plan for one mailbox that the session has open."""
+    """Opens one mailbox and catches up with it: everything but the octets of what is missing."""
 
     def __init__(
         self,
         session: ReadOnlySession,
         mirror: Mirror,
         mailbox: KnownMailbox,
-        examined: Examined,
         memory: Memory,
         counts: Counts,
+        *,
+        window: int | None = None,
     ) -> None:
-        self._session, self._mirror, self._mailbox, self._examined = session, mirror, mailbox, examined
-        self._memory, self._counts = memory, counts
-        self._states: Mapping[int, MessageState] = {}
-        self._local = Local(None, 0, None, (), ())
-        self._pending: set[int] = set()
-        self._refusals = 0
+        self._session, self._mirror, self._mailbox = session, mirror, mailbox
+        self._memory, self._counts, self._window = memory, counts, window
+        self._uidvalidity = mailbox.uidvalidity if memory.trusted else None
+        self._resync: Resync | None = None
+        self._changed: dict[int, MessageState] = {}
+        self._gone: set[int] = set()
+        self._missing: set[int] = set()
 
-    def perform(self) -> bool:
-        """Whether everything that the server has is in the mirror now. Raises `Refused`, `ImapFailure`."""
-        if self._memory.trusted and self._memory.up_to_date == self._examined:
-            self._finish(Finish(self._examined.uidnext, self._examined.highestmodseq))
-            return True
-        self._read_mirror()
-        for step in plan(self._local, self._examined):
-            self._do(step)
-        return not self._pending
+    def catch_up(self) -> None:
+        """Bring the mirror up to the mailbox; what is missing is in the memory's backlog. Raises as the session."""
+        examined = self._opened()
+        # Without MODSEQ the same numbers can hide changed flags.
+        if self._memory.caught_up == examined and examined.highestmodseq is not None:
+            self._resume(examined)
+            return
+        self._memory.caught_up = None
+        for step in plan(self._local(), examined, self._told()):
+            self._do(step, examined)
+        self._missing -= self._gone
+        self._mirror.caught_up(self._mailbox.id, self._changed, self._gone, examined, whole=not self._missing)
+        self._counts.changed += len(self._changed)
+        self._counts.vanished += len(self._gone)
+        self._memory.caught_up = examined
+        self._memory.pending.clear()
+        self._memory.backlog = Backlog(sorted(self._missing))
 
-    def _read_mirror(self) -> None:
+    def _resume(self, examined: Examined) -> None:
+        if self._memory.pending:
+            again = {*self._memory.pending, *self._memory.backlog.unseen}
+            for of_age in self._memory.backlog.seen.values():
+                again |= of_age.keys()
+            self._memory.backlog = Backlog(sorted(again))
+            self._memory.pending.clear()
+        if self._memory.is_complete:
+            self._mirror.looked(self._mailbox.id, examined.uidnext, examined.highestmodseq)
+
+    def _opened(self) -> Examined:
         mailbox = self._mailbox
-        self._states = self._mirror.states(mailbox.id)
-        self._local = Local(
-            mailbox.uidvalidity if self._memory.trusted else None,
-            mailbox.uidnext,
-            mailbox.highestmodseq,
-            self._states.keys(),
-            self._mirror.set_aside(mailbox.id).keys(),
-        )
+        if self._uidvalidity is None or mailbox.highestmodseq is None or not self._memory.is_told:
+            return self._session.examine(mailbox.name)
+        try:
+            examined, self._resync = self._session.examine_since(mailbox.name, self._uidvalidity, mailbox.highestmodseq)
+        except ImapFailure as failure:
+            # After a very long time so much can have happened that it is no sensible answer; then it is asked for.
+            self._memory.is_told = failure.code != "too_large"
+            raise
+        return examined
 
-    def _do(self, step: Step) -> None:
+    def _local(self) -> Local:
+        mailbox = self._mailbox
+        count = self._mirror.count(mailbox.id) if self._uidvalidity is not None else 0
+        return Local(self._uidvalidity, mailbox.uidnext, mailbox.highestmodseq, count)
+
+    def _told(self) -> Told | None:
+        if self._resync is None:
+            return None
+        known = {*self._held(self._resync), *self._aside()}
+        self._gone = self._resync.vanished.among(known)
+        self._missing = {uid for uid in self._resync.changed if uid not in known}
+        return Told(len(self._gone), len(self._missing))
+
+    def _held(self, resync: Resync) -> Mapping[int, MessageState]:
+        return self._mirror.states(self._mailbox.id, resync.vanished.with_uids(resync.changed))
+
+    def _aside(self) -> Collection[int]:
+        return self._mirror.set_aside(self._mailbox.id).keys()
+
+    def _do(self, step: Step, examined: Examined) -> None:
         match step:
             case Restart(uidvalidity):
                 self._mirror.restart(self._mailbox.id, uidvalidity)
                 self._memory.attempts.clear()
+                self._memory.in_pieces.clear()
                 self._memory.trusted = True
-                self._states, self._local = {}, Local(uidvalidity, 0, None, (), ())
+            case TakeTold():
+                assert self._resync is not None
+                self._changed = changed(self._held(self._resync), self._resync.changed)
             case LookAtChanges(since):
-                self._take_changes(self._session.changed_since(since))
+                there = self._session.changed_since(since)
+                held = self._mirror.states(self._mailbox.id, UidRanges().with_uids(there))
+                self._changed = changed(held, there)
             case LookAtAll():
-                self._look_at_all()
+                self._look_at_all(examined)
             case ListUids():
-                listed = self._session.uids(self._examined)
+                listed = self._session.uids(examined)
                 # Some servers' SEARCH leaves messages out; then every message is asked for itself.
-                if len(listed) < self._examined.exists:
-                    self._look_at_all()
+                if len(listed) < examined.exists:
+                    self._look_at_all(examined)
                 else:
-                    self._take_difference(listed)
-            case Finish():
-                if not self._pending:
-                    self._finish(step)
+                    self._compare(self._mirror.states(self._mailbox.id).keys(), listed)
             case _:
                 assert_never(step)
 
-    def _finish(self, step: Finish) -> None:
-        self._mirror.looked(self._mailbox.id, step.uidnext, step.highestmodseq)
-        # Without MODSEQ the same numbers can hide changed flags.
-        self._memory.up_to_date = self._examined if step.highestmodseq is not None else None
+    def _look_at_all(self, examined: Examined) -> None:
+        held = self._mirror.states(self._mailbox.id)
+        there = self._session.all_states(examined, held.keys())
+        self._changed |= changed(held, there)
+        self._compare(held.keys(), there)
 
-    def _look_at_all(self) -> None:
-        states = self._session.all_states(self._examined)
-        self._take_changes(states)
-        self._take_difference(states)
-
-    def _take_changes(self, there: Mapping[int, MessageState]) -> None:
-        if differing := changed(self._states, there):
-            self._mirror.change(self._mailbox.id, differing)
-            self._counts.changed += len(differing)
-
-    def _take_difference(self, listed: Collection[int]) -> None:
-        found = difference(self._local, listed, self._memory.attempts)
+    def _compare(self, held: Collection[int], listed: Collection[int]) -> None:
+        found = difference({*held, *self._aside()}, listed, self._window)
+        absent = [uid for uid in found.absent if uid not in self._gone]
         # A listing can leave messages out; one that still answers is not gone.
-        still = self._session.states_of(found.absent) if found.absent else {}
-        if gone := [uid for uid in found.absent if uid not in still]:
-            self._mirror.vanish(self._mailbox.id, gone)
-            self._counts.vanished += len(gone)
-        for begin in range(0, len(found.new), _SIZES_AT_A_TIME):
-            self._take_in(found.new[begin : begin + _SIZES_AT_A_TIME])
-
-    def _take_in(self, uids: Sequence[int]) -> None:
-        stated = self._session.stated(uids)
-        sizes = {uid: each.size for uid, each in stated.items() if each.size is not None}
-        # What was fetched in vain before goes alone, last.
-        tried = [uid for uid in uids if self._memory.attempts[uid]]
-        fresh = [uid for uid in uids if not self._memory.attempts[uid]]
-        plans = (batches(fresh, sizes, self._memory.most_messages), batches(tried, sizes, 1))
-        for batch in itertools.chain.from_iterable(plans):
-            self._fetch(batch)
-
-    def _fetch(self, batch: Batch) -> None:
-        match batch:
-            case Whole(uids):
-                self._fetch_whole(uids)
-            case Large(uid) | HeaderOnly(uid):
-                self._fetch_alone(uid, header_only=isinstance(batch, HeaderOnly))
-            case _:
-                assert_never(batch)
-
-    def _fetch_whole(self, uids: Sequence[int]) -> None:
-        try:
-            messages = self._session.fetch_messages(uids)
-        except Refused as refusal:
-            if refusal.is_throttling:
-                raise
-            if len(uids) == 1:
-                self._refused(uids[0], refusal)
-                return
-            # Some servers refuse a large batch, some a batch with one bad message: halves find out which.
-            self._fetch_whole(uids[: len(uids) // 2])
-            self._fetch_whole(uids[len(uids) // 2 :])
-            return
-        except ImapFailure as failure:
-            self._lost(uids, failure)
-            raise
-        self._memory.most_messages = min(MOST_MESSAGES, 2 * self._memory.most_messages)
-        self._take(uids, messages)
-
-    def _fetch_alone(self, uid: int, *, header_only: bool) -> None:
-        try:
-            message = self._session.fetch_header(uid) if header_only else self._session.fetch_large(uid)
-        except Refused as refusal:
-            if refusal.is_throttling:
-                raise
-            self._refused(uid, refusal)
-            return
-        except ImapFailure as failure:
-            self._lost([uid], failure)
-            raise
-        self._take([uid], {uid: message} if message else {})
-
-    def _take(self, uids: Iterable[int], messages: Mapping[int, FetchedMessage]) -> None:
-        if messages:
-            self._mirror.add(self._mailbox.id, messages.values())
-            self._counts.taken_in += len(messages)
-            for uid in messages:
-                self._memory.attempts.pop(uid, None)
-        if silent := [uid for uid in uids if uid not in messages]:
-            for uid in self._session.states_of(silent):
-                self._failed(uid, "message_incomplete", "The server answers, but without the message's octets or date.")
-
-    def _refused(self, uid: int, refusal: Refused) -> None:
-        self._failed(uid, "message_refused", f"The server refuses to give the message ({refusal}).")
-        self._refusals += 1
-        if self._refusals >= _MOST_REFUSALS:
-            raise refusal
-
-    def _lost(self, uids: Sequence[int], failure: ImapFailure) -> None:
-        # Perhaps one of these makes the server fall over: the next round asks for fewer, until it is one.
-        self._memory.most_messages = max(1, len(uids) // 4)
-        if len(uids) == 1:
-            self._failed(uids[0], "message_breaks_connection", f"Fetching it ends the connection ({failure.code}).")
-
-    def _failed(self, uid: int, code: str, cause: str) -> None:
-        self._memory.attempts[uid] += 1
-        if self._memory.attempts[uid] < MOST_ATTEMPTS:
-            self._pending.add(uid)
-            return
-        fix = "Open it with a mail program; if that works, move it to another mailbox and back, and it is read again."
-        self._mirror.put_aside(self._mailbox.id, SetAside(uid, code, cause, fix))
-        self._memory.attempts.pop(uid)
-        self._counts.set_aside += 1
+        still = self._session.states_of(absent) if absent else {}
+        self._gone |= {uid for uid in absent if uid not in still}
+        self._missing = set(found.new)

@@ -7,16 +7,29 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState, ThreadHeader
+from agent_reader.imap.uid_ranges import UidRanges
+from agent_reader.imap.values import Examined, FetchedMessage, ListedMailbox, MessageState, ThreadHeader
 
-__all__ = ["FetchedMessage", "KnownMailbox", "ListedMailbox", "MessageState", "Mirror", "SetAside", "ThreadHeader"]
+__all__ = [
+    "Examined",
+    "FetchedMessage",
+    "KnownCopy",
+    "KnownMailbox",
+    "ListedMailbox",
+    "MessageState",
+    "Mirror",
+    "SetAside",
+    "ThreadHeader",
+    "UidRanges",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class KnownMailbox:
     """A mailbox as the mirror knows it; `uidvalidity` is None before the first look.
 
-    `highestmodseq` is the value up to which the mirror is complete, None where the server has no CONDSTORE.
+    `highestmodseq` is the value up to which the messages that the mirror holds are as the server has them, None where
+    it has no CONDSTORE; `uidnext` the value up to which it holds all.
     """
 
     id: str
@@ -35,6 +48,16 @@ class SetAside:
     code: str
     cause: str
     fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCopy:
+    """A message that the mirror has already, from another mailbox: its octets need not be fetched again."""
+
+    uid: int
+    state: MessageState
+    of_mailbox_id: str
+    of_uid: int
 
 
 class Mirror(Protocol):
@@ -61,8 +84,11 @@ class Mirror(Protocol):
     def restart(self, mailbox_id: str, uidvalidity: int) -> None:
         """Begin a mailbox anew under another UIDVALIDITY: its copies are forgotten; their Emails are held, not gone."""
 
-    def states(self, mailbox_id: str) -> Mapping[int, MessageState]:
-        """Return flags and MODSEQ of each UID that the mirror holds."""
+    def states(self, mailbox_id: str, uids: UidRanges | None = None) -> Mapping[int, MessageState]:
+        """Return flags and MODSEQ of each UID that the mirror holds, of these only if they are given."""
+
+    def count(self, mailbox_id: str) -> int:
+        """Return how many messages of a mailbox are taken in or set aside."""
 
     def set_aside(self, mailbox_id: str) -> Mapping[int, SetAside]:
         """Return the messages set aside in this mailbox."""
@@ -70,14 +96,28 @@ class Mirror(Protocol):
     def add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> None:
         """Take in new messages; the same octets elsewhere are the same Email. One bad message is set aside alone."""
 
+    def add_copies(self, mailbox_id: str, copies: Iterable[KnownCopy]) -> Collection[int]:
+        """Take in messages that the mirror has from another mailbox; return those UIDs that it has indeed."""
+
     def put_aside(self, mailbox_id: str, message: SetAside) -> None:
         """Remember a message that cannot be had."""
 
-    def change(self, mailbox_id: str, states: Mapping[int, MessageState]) -> None:
-        """Take in changed flags."""
+    def caught_up(
+        self,
+        mailbox_id: str,
+        changed: Mapping[int, MessageState],
+        gone: Collection[int],
+        examined: Examined,
+        *,
+        whole: bool,
+    ) -> None:
+        """Take in changed flags, forget copies that are gone, and only with them the new HIGHESTMODSEQ.
 
-    def vanish(self, mailbox_id: str, uids: Iterable[int]) -> None:
-        """Forget copies that are gone; an Email without a copy is held until `settle`."""
+        An Email without a copy is held until `settle`. `whole`: nothing is missing, so it is `looked` as well.
+        """
+
+    def octets_today(self) -> int:
+        """Return how many octets of messages came in within 24 hours."""
 
     def expect(self, mailbox_id: str, exists: int) -> None:
         """Record how many messages the server counts in a mailbox; the status and the progress say it."""

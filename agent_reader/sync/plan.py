@@ -19,13 +19,20 @@ MOST_ATTEMPTS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A mailbox as the mirror has it; `held` are the UIDs taken in, `aside` those set aside."""
+    """A mailbox as the mirror has it; `count`: how many of its messages are taken in or set aside."""
 
     uidvalidity: int | None
     uidnext: int
     highestmodseq: int | None
-    held: Collection[int]
-    aside: Collection[int]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a server with QRESYNC told of its own accord: how many known ones are `gone`, how many are `new`."""
+
+    gone: int
+    new: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,53 +55,56 @@ class LookAtChanges:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeTold:
+    """Take in what the server told with EXAMINE (QRESYNC)."""
+
+
+@dataclass(frozen=True, slots=True)
 class ListUids:
     """Ask which UIDs there are: finds new and vanished messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
-    """Record what the mailbox was brought up to."""
-
-    uidnext: int
-    highestmodseq: int | None
+Step = Restart | LookAtAll | LookAtChanges | TakeTold | ListUids
 
 
-Step = Restart | LookAtAll | LookAtChanges | ListUids | Finish
+def plan(local: Local, server: Examined, told: Told | None = None) -> tuple[Step, ...]:
+    """Return the steps by which one mailbox is caught up with, in order.
 
-
-def plan(local: Local, server: Examined) -> tuple[Step, ...]:
-    """Return the steps that bring one mailbox up to date, in order; `Finish` is always last.
-
-    `Finish` carries what EXAMINE said before the other steps: what happens during them is found by the next look.
+    The mirror then has what EXAMINE said before them: what happens during the steps is found by the next look.
     """
-    finish = Finish(server.uidnext, server.highestmodseq)
     if local.uidvalidity != server.uidvalidity:
-        return (Restart(server.uidvalidity), ListUids(), finish)
+        return (Restart(server.uidvalidity), ListUids())
+    if told is not None:
+        # What was told has to add up: a server that keeps no record of expunges, or lies, is asked for a list.
+        adds_up = local.count - told.gone + told.new == server.exists
+        return (TakeTold(),) if adds_up else (TakeTold(), ListUids())
     if server.highestmodseq is None or local.highestmodseq is None or server.highestmodseq < local.highestmodseq:
-        return (LookAtAll(), finish)
+        return (LookAtAll(),)
     steps: list[Step] = []
     if server.highestmodseq != local.highestmodseq:
         steps.append(LookAtChanges(local.highestmodseq))
     # UIDs only grow: with the same UIDNEXT and the same count nothing came and nothing went.
-    if server.uidnext != local.uidnext or server.exists != len(local.held) + len(local.aside):
+    if server.uidnext != local.uidnext or server.exists != local.count:
         steps.append(ListUids())
-    return (*steps, finish)
+    return tuple(steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`new`: to be fetched, newest first. `absent`: known here and not listed there."""
+    """`new`: to be fetched, ascending. `absent`: known here and not listed there."""
 
     new: tuple[int, ...]
     absent: tuple[int, ...]
 
 
-def difference(local: Local, listed: Collection[int], attempts: Mapping[int, int]) -> Difference:
-    """Compare UIDs; those that failed before come last, so that one bad message does not hold up the others."""
-    known = {*local.held, *local.aside}
-    new = sorted(set(listed) - known, key=lambda uid: (attempts.get(uid, 0), -uid))
-    return Difference(tuple(new), tuple(sorted(known - set(listed))))
+def difference(known: Collection[int], listed: Collection[int], window: int | None = None) -> Difference:
+    """Compare UIDs. `window`: the server shows only so many, the newest; older ones that it hides are not absent."""
+    there = set(listed)
+    absent = set(known) - there
+    if window is not None and len(there) >= window:
+        oldest = min(there)
+        absent = {uid for uid in absent if uid > oldest}
+    return Difference(tuple(sorted(there - set(known))), tuple(sorted(absent)))
 
 
 def changed(here: Mapping[int, MessageState], there: Mapping[int, MessageState]) -> dict[int, MessageState]:
@@ -115,12 +125,22 @@ class Large:
 
     uid: int
 
+    @property
+    def uids(self) -> tuple[int, ...]:
+        """Just this one."""
+        return (self.uid,)
+
 
 @dataclass(frozen=True, slots=True)
 class HeaderOnly:
     """One message too large to be digested."""
 
     uid: int
+
+    @property
+    def uids(self) -> tuple[int, ...]:
+        """Just this one."""
+        return (self.uid,)
 
 
 Batch = Whole | Large | HeaderOnly

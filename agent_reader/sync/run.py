@@ -1,4 +1,4 @@
-"""One round over an account: lists the mailboxes, looks at each, and settles when none was left out.
+"""One round over an account: lists the mailboxes, catches up with each, takes in what is missing, newest first.
 
 Interrupted anywhere it goes on where it was: each batch is in the mirror whole before the next is asked for.
 """
@@ -10,16 +10,32 @@ from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
-from agent_reader.errors import Refused
+from agent_reader.errors import Refused, Throttled
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.imap.values import ListedMailbox
 from agent_reader.sync.first_look import first_look
+from agent_reader.sync.intake import Intake
 from agent_reader.sync.look import Counts, Look, Memory
 from agent_reader.sync.mirror import KnownMailbox, Mirror
+from agent_reader.sync.order import choose
+from agent_reader.sync.sameness import Sameness
+from agent_reader.sync.terms import Terms
 from shared.imap_login import ImapFailure
 
 # The login may not open it, or it is not there any more: waiting changes nothing (RFC 5530 §3).
 _DEFINITE: Final = frozenset({"NOPERM", "NONEXISTENT"})
+# For fewer missing messages, learning which are the same as others costs more than it spares.
+_WORTH_LEARNING: Final = 100
+_LEARNED_AT_A_TIME: Final = 2_000
+_REFUSED_FIX: Final = "It is tried again by itself; if it stays, look at the rights of this login on this mailbox."
+
+
+class Ending(Enum):
+    """Why no more was taken in: all is in, the terms wanted a new round, or the day's octets are spent."""
+
+    ALL_IN = auto()
+    OVER = auto()
+    SPENT = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +48,11 @@ class Round:
     vanished: int
     set_aside: int
     missing: tuple[str, ...]
+    ending: Ending = Ending.ALL_IN
 
 
 class _Outcome(Enum):
-    DONE = auto()
+    CAUGHT_UP = auto()
     PENDING = auto()
     NOT_OURS = auto()
 
@@ -48,11 +65,19 @@ class Sync:
     """
 
     def __init__(
-        self, mirror: Mirror, allowed: Collection[str] | None, log: FilteringBoundLogger, *, restart_all: bool = False
+        self,
+        mirror: Mirror,
+        allowed: Collection[str] | None,
+        log: FilteringBoundLogger,
+        *,
+        restart_all: bool = False,
+        terms: Terms | None = None,
     ) -> None:
-        self._mirror, self._log = mirror, log
+        self._mirror, self._log, self._terms = mirror, log, terms or Terms()
         self._allowed = None if allowed is None else frozenset(_canonical(name) for name in allowed)
         self._memories = {mailbox.id: Memory(trusted=not restart_all) for mailbox in mirror.mailboxes()}
+        self._sameness = Sameness()
+        self._open: str | None = None
 
     def listing(self, session: ReadOnlySession) -> list[ListedMailbox]:
         """Return the mailboxes to read. Raises `Refused`, `ImapFailure`."""
@@ -78,61 +103,129 @@ class Sync:
         cannot be listed.
         """
         counts = Counts()
+        self._open = None
         listing = self.listing(session)
         self._mirror.put_mailboxes(listing)
         mailboxes = [mailbox for mailbox in self._mirror.mailboxes() if mailbox.selectable]
+        self._memories = {mailbox.id: self._memories.get(mailbox.id, Memory()) for mailbox in mailboxes}
         if not self._mirror.is_threaded():
             first_look(session, self._mirror, mailboxes, self._refused_first)
-        outcomes = [self._look(session, mailbox, counts) for mailbox in mailboxes]
+        outcomes = {mailbox.id: self._catch_up(session, mailbox, counts) for mailbox in mailboxes}
+        ending = self._take_in(session, counts)
         session.unselect()
-        whole = _Outcome.PENDING not in outcomes
+        whole = all(
+            outcome is _Outcome.NOT_OURS or (outcome is _Outcome.CAUGHT_UP and self._memories[mailbox_id].is_complete)
+            for mailbox_id, outcome in outcomes.items()
+        )
         if whole:
             self._mirror.settle()
         else:
             self._mirror.release_overdue()
         missing = tuple(self.missing(listing))
-        return Round(whole, counts.taken_in, counts.changed, counts.vanished, counts.set_aside, missing)
+        return _told(counts, whole=whole, missing=missing, ending=ending)
 
-    def _look(self, session: ReadOnlySession, mailbox: KnownMailbox, counts: Counts) -> _Outcome:
-        memory = self._memories.setdefault(mailbox.id, Memory())
+    def look_at(self, session: ReadOnlySession, names: Collection[str]) -> Round:
+        """Look at these mailboxes only, and take in what is new in them; nothing is settled. Raises as `round`."""
+        counts = Counts()
+        self._open = None
+        self._catch_up_with(session, names, counts)
+        ending = self._take_in(session, counts)
+        return _told(counts, whole=False, missing=(), ending=ending)
+
+    def _catch_up_with(self, session: ReadOnlySession, names: Collection[str], counts: Counts) -> None:
+        if not names:
+            return
+        for mailbox in self._mirror.mailboxes():
+            if mailbox.name in names and mailbox.selectable and mailbox.id in self._memories:
+                self._catch_up(session, mailbox, counts)
+
+    def _catch_up(self, session: ReadOnlySession, mailbox: KnownMailbox, counts: Counts) -> _Outcome:
+        memory = self._memories[mailbox.id]
+        look = Look(session, self._mirror, mailbox, memory, counts, window=self._terms.window)
+        self._open = None
         try:
-            examined = session.examine(mailbox.name)
+            look.catch_up()
         except Refused as refusal:
-            self._report(mailbox, memory, refusal)
+            self._report(mailbox.id, mailbox.name, memory, refusal)
+            memory.caught_up = None
             # What was never seen holds back nothing.
             is_ours = mailbox.uidvalidity is not None and refusal.code not in _DEFINITE
-            return _Outcome.PENDING if is_ours else _Outcome.NOT_OURS
-        self._mirror.expect(mailbox.id, examined.exists)
-        try:
-            complete = Look(session, self._mirror, mailbox, examined, memory, counts).perform()
-        except Refused as refusal:
-            self._report(mailbox, memory, refusal)
-            return _Outcome.PENDING
-        if complete:
+            return _Outcome.PENDING if is_ours or refusal.verb != "EXAMINE" else _Outcome.NOT_OURS
+        self._open = mailbox.id
+        if memory.is_complete:
             memory.said = None
-        return _Outcome.DONE if complete else _Outcome.PENDING
+        return _Outcome.CAUGHT_UP
+
+    def _take_in(self, session: ReadOnlySession, counts: Counts) -> Ending:
+        """Take in what is missing, one step after the other, until nothing is or the terms want an end."""
+        names = {mailbox.id: mailbox.name for mailbox in self._mirror.mailboxes()}
+        intakes: dict[str, Intake] = {}
+        refused: set[str] = set()
+        self._learn(session, names)
+        while (chosen := self._choose(refused)) is not None:
+            memory = self._memories[chosen]
+            if not self._terms.allows(memory.backlog.age):
+                return Ending.SPENT
+            intake = intakes.get(chosen) or Intake(session, self._mirror, chosen, memory, counts, self._sameness)
+            intakes[chosen] = intake
+            try:
+                if self._reopen(session, chosen, names[chosen]):
+                    intake.next_step(self._terms.now())
+            except Refused as refusal:
+                refused.add(chosen)
+                self._report(chosen, names[chosen], memory, refusal)
+            if memory.is_complete and memory.caught_up is not None:
+                self._mirror.looked(chosen, memory.caught_up.uidnext, memory.caught_up.highestmodseq)
+                memory.said = None
+            self._catch_up_with(session, self._terms.between(), counts)
+            if self._terms.is_over():
+                return Ending.OVER
+        return Ending.ALL_IN
+
+    def _choose(self, refused: Collection[str]) -> str | None:
+        memories = self._memories.items()
+        waiting = {key: memory.backlog for key, memory in memories if memory.caught_up and key not in refused}
+        return choose(waiting, self._open)
+
+    def _reopen(self, session: ReadOnlySession, mailbox_id: str, name: str) -> bool:
+        """Open the mailbox if it is not; whether its UIDs still mean what they meant."""
+        memory = self._memories[mailbox_id]
+        if self._open != mailbox_id:
+            self._open = None
+            examined = session.examine(name)
+            if memory.caught_up is None or examined.uidvalidity != memory.caught_up.uidvalidity:
+                memory.caught_up = None
+                return False
+            self._open = mailbox_id
+        return True
+
+    def _learn(self, session: ReadOnlySession, names: dict[str, str]) -> None:
+        """Learn what the server calls the messages that the mirror holds, once in a process, where that spares much."""
+        missing = sum(len(memory.backlog) for memory in self._memories.values())
+        if missing < _WORTH_LEARNING or not session.tells_sameness:
+            return
+        for mailbox_id in self._sameness.unlearned(key for key, memory in self._memories.items() if memory.caught_up):
+            held = sorted(self._mirror.states(mailbox_id))
+            if held and self._reopen(session, mailbox_id, names[mailbox_id]):
+                for begin in range(0, len(held), _LEARNED_AT_A_TIME):
+                    stated = session.stated(held[begin : begin + _LEARNED_AT_A_TIME])
+                    self._sameness.note(mailbox_id, stated)
 
     def _refused_first(self, mailbox: KnownMailbox, refusal: Refused) -> None:
-        self._report(mailbox, self._memories.setdefault(mailbox.id, Memory()), refusal)
+        self._report(mailbox.id, mailbox.name, self._memories[mailbox.id], refusal)
 
-    def _report(self, mailbox: KnownMailbox, memory: Memory, refusal: Refused) -> None:
+    def _report(self, mailbox_id: str, name: str, memory: Memory, refusal: Refused) -> None:
         if refusal.is_throttling:
-            raise ImapFailure(
-                "throttled",
-                f"The server wants to be left alone for a while ({refusal}).",
-                "Nothing needs to be done; it is tried again later, less and less often.",
-                retryable=True,
-            )
+            raise Throttled(f"the mailbox {name}", str(refusal))
         # Said once, not each round.
         if memory.said != str(refusal):
             memory.said = str(refusal)
-            self._mirror.mailbox_failed(
-                mailbox.id,
-                refusal.code.lower() or "refused",
-                f"The server answered {refusal}.",
-                "If it stays, look at the rights of this login on that mailbox; the other mailboxes are read.",
-            )
-            self._log.warning("mailbox:refused", mailbox=mailbox.name, verb=refusal.verb, answer=refusal.text)
+            self._mirror.mailbox_failed(mailbox_id, "refused", f"The server refused {refusal}.", _REFUSED_FIX)
+            self._log.warning("mailbox:refused", mailbox=name, verb=refusal.verb, answer=refusal.text)
+
+
+def _told(counts: Counts, *, whole: bool, missing: tuple[str, ...], ending: Ending) -> Round:
+    return Round(whole, counts.taken_in, counts.changed, counts.vanished, counts.set_aside, missing, ending)
 
 
 def _canonical(name: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from agent_reader.imap.values import Examined, MessageState
 from agent_reader.sync.plan import (
     Batch,
-    Finish,
     HeaderOnly,
     Large,
     ListUids,
@@ -13,6 +12,8 @@ from agent_reader.sync.plan import (
     LookAtAll,
     LookAtChanges,
     Restart,
+    TakeTold,
+    Told,
     Whole,
     batches,
     changed,
@@ -22,10 +23,8 @@ from agent_reader.sync.plan import (
 from shared.identity import MAX_MESSAGE_OCTETS
 
 
-def here(
-    *, uidvalidity: int | None = 7, uidnext: int = 4, highestmodseq: int | None = 10, held: tuple[int, ...] = (1, 2, 3)
-) -> Local:
-    return Local(uidvalidity, uidnext, highestmodseq, held, ())
+def here(*, uidvalidity: int | None = 7, uidnext: int = 4, highestmodseq: int | None = 10, count: int = 3) -> Local:
+    return Local(uidvalidity, uidnext, highestmodseq, count)
 
 
 def there(*, uidvalidity: int = 7, uidnext: int = 4, exists: int = 3, highestmodseq: int | None = 10) -> Examined:
@@ -33,43 +32,62 @@ def there(*, uidvalidity: int = 7, uidnext: int = 4, exists: int = 3, highestmod
 
 
 def test_nothing_to_do_when_all_numbers_agree() -> None:
-    assert (Finish(4, 10),) == plan(here(), there())
+    assert () == plan(here(), there())
 
 
 def test_the_first_look_and_another_uidvalidity_begin_anew() -> None:
-    for local in (here(uidvalidity=None, held=()), here(uidvalidity=6)):
-        assert (Restart(7), ListUids(), Finish(4, 10)) == plan(local, there())
+    for local in (here(uidvalidity=None, count=0), here(uidvalidity=6)):
+        assert (Restart(7), ListUids()) == plan(local, there())
 
 
 def test_another_modseq_asks_for_changes_since_the_old_one() -> None:
-    assert (LookAtChanges(10), Finish(4, 12)) == plan(here(), there(highestmodseq=12))
+    assert (LookAtChanges(10),) == plan(here(), there(highestmodseq=12))
 
 
 def test_another_count_or_uidnext_lists_the_uids() -> None:
-    assert (LookAtChanges(10), ListUids(), Finish(5, 12)) == plan(here(), there(uidnext=5, exists=4, highestmodseq=12))
-    assert (ListUids(), Finish(4, 10)) == plan(here(), there(exists=2))
+    assert (LookAtChanges(10), ListUids()) == plan(here(), there(uidnext=5, exists=4, highestmodseq=12))
+    assert (ListUids(),) == plan(here(), there(exists=2))
     # One came and one went.
-    assert (ListUids(), Finish(5, 10)) == plan(here(), there(uidnext=5))
+    assert (ListUids(),) == plan(here(), there(uidnext=5))
 
 
-def test_messages_set_aside_count_as_known() -> None:
-    assert (Finish(4, 10),) == plan(Local(7, 4, 10, (1, 3), (2,)), there())
+def test_an_interrupted_first_look_that_remembers_a_mod_sequence_lists_what_is_missing() -> None:
+    # UIDNEXT is remembered only when nothing is missing, so equal counts prove nothing.
+    assert (ListUids(),) == plan(here(uidnext=1), there())
 
 
 def test_without_mod_sequences_every_message_is_looked_at() -> None:
-    assert (LookAtAll(), Finish(4, None)) == plan(here(), there(highestmodseq=None))
-    # An interrupted first look never got as far as a mod-sequence.
-    assert (LookAtAll(), Finish(4, 10)) == plan(here(highestmodseq=None), there())
+    assert (LookAtAll(),) == plan(here(), there(highestmodseq=None))
+    assert (LookAtAll(),) == plan(here(highestmodseq=None), there())
 
 
 def test_a_mod_sequence_that_went_back_is_not_believed() -> None:
-    assert (LookAtAll(), Finish(4, 9)) == plan(here(), there(highestmodseq=9))
+    assert (LookAtAll(),) == plan(here(), there(highestmodseq=9))
 
 
-def test_new_messages_come_newest_first_and_failed_ones_last() -> None:
-    found = difference(here(held=(2, 9)), [1, 2, 3, 4, 5], {4: 2, 5: 1})
-    assert (3, 1, 5, 4) == found.new
+def test_what_a_server_tells_is_all_there_is_to_do_where_it_adds_up() -> None:
+    assert (TakeTold(),) == plan(here(), there(exists=4, uidnext=7, highestmodseq=19), Told(gone=1, new=2))
+    assert (TakeTold(),) == plan(here(), there(), Told(gone=0, new=0))
+
+
+def test_what_a_server_tells_is_checked_by_a_list_where_it_does_not_add_up() -> None:
+    assert (TakeTold(), ListUids()) == plan(here(), there(exists=9, uidnext=12), Told(gone=0, new=1))
+
+
+def test_what_was_told_of_another_uidvalidity_is_nothing() -> None:
+    assert (Restart(7), ListUids()) == plan(here(uidvalidity=6), there(), Told(gone=1, new=1))
+
+
+def test_new_and_absent_messages_are_told_by_comparing() -> None:
+    found = difference([2, 9], [1, 2, 3, 4, 5])
+    assert (1, 3, 4, 5) == found.new
     assert (9,) == found.absent
+
+
+def test_what_slid_out_of_a_window_is_not_absent() -> None:
+    assert (5,) == difference([1, 2, 5], [4, 6, 7], window=3).absent
+    assert (1, 2, 5) == difference([1, 2, 5], [4, 6], window=3).absent
+    assert () == difference([], [], window=3).absent
 
 
 def test_only_states_that_differ_of_messages_that_are_here_are_changes() -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState, ThreadHeader
-from agent_reader.sync.mirror import KnownMailbox, SetAside
+from agent_reader.sync.mirror import KnownCopy, KnownMailbox, SetAside
 from shared.identity import email_id, message_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    from agent_reader.imap.uid_ranges import UidRanges
+    from agent_reader.imap.values import Examined
 
 _UNSELECTABLE = frozenset({"\\Noselect", "\\NonExistent"})
 
@@ -41,6 +44,7 @@ class FakeMirror:
         self.added: list[tuple[str, int]] = []
         self.settled = 0
         self.changes = 0
+        self.copied: list[tuple[str, int]] = []
         self.restarts = 0
         # Most tests are of what comes after the first look; one that is not takes this back.
         self.threaded = True
@@ -122,8 +126,13 @@ class FakeMirror:
         mailbox.aside.clear()
         mailbox.uidvalidity, mailbox.uidnext, mailbox.highestmodseq = uidvalidity, 0, None
 
-    def states(self, mailbox_id: str) -> Mapping[int, MessageState]:
-        return {uid: message.state for uid, message in self.known[mailbox_id].messages.items()}
+    def states(self, mailbox_id: str, uids: UidRanges | None = None) -> Mapping[int, MessageState]:
+        held = self.known[mailbox_id].messages
+        wanted = held.keys() if uids is None else uids.among(held.keys())
+        return {uid: held[uid].state for uid in wanted}
+
+    def count(self, mailbox_id: str) -> int:
+        return len(self.known[mailbox_id].messages) + len(self.known[mailbox_id].aside)
 
     def set_aside(self, mailbox_id: str) -> Mapping[int, SetAside]:
         return dict(self.known[mailbox_id].aside)
@@ -144,12 +153,33 @@ class FakeMirror:
     def put_aside(self, mailbox_id: str, message: SetAside) -> None:
         self.known[mailbox_id].aside[message.uid] = message
 
-    def change(self, mailbox_id: str, states: Mapping[int, MessageState]) -> None:
+    def add_copies(self, mailbox_id: str, copies: Iterable[KnownCopy]) -> Collection[int]:
+        taken = []
+        for copy in copies:
+            if message := self.known[copy.of_mailbox_id].messages.get(copy.of_uid):
+                self.copied.append((mailbox_id, copy.uid))
+                self.known[mailbox_id].messages[copy.uid] = replace(message, uid=copy.uid, state=copy.state)
+                self.held.discard(_id(message))
+                taken.append(copy.uid)
+        return taken
+
+    def caught_up(
+        self,
+        mailbox_id: str,
+        changed: Mapping[int, MessageState],
+        gone: Collection[int],
+        examined: Examined,
+        *,
+        whole: bool,
+    ) -> None:
         mailbox = self.known[mailbox_id]
-        for uid, state in states.items():
-            old = mailbox.messages[uid]
-            mailbox.messages[uid] = FetchedMessage(uid, state, old.internaldate, old.size, old.octets, old.header)
+        for uid, state in changed.items():
+            mailbox.messages[uid] = replace(mailbox.messages[uid], state=state)
             self.changes += 1
+        self.vanish(mailbox_id, gone)
+        mailbox.highestmodseq = examined.highestmodseq
+        if whole:
+            self.looked(mailbox_id, examined.uidnext, examined.highestmodseq)
 
     def vanish(self, mailbox_id: str, uids: Iterable[int]) -> None:
         mailbox = self.known[mailbox_id]
@@ -157,6 +187,10 @@ class FakeMirror:
         for uid in uids:
             mailbox.aside.pop(uid, None)
         self.held |= {_id(message) for message in gone} - self.email_ids()
+
+    def octets_today(self) -> int:
+        messages = [message for mailbox in self.known.values() for message in mailbox.messages.values()]
+        return sum(message.size for message in messages)
 
     def expect(self, mailbox_id: str, exists: int) -> None:
         assert exists >= 0
