@@ -100,7 +100,7 @@ def _emails(found: Found) -> EmailIds:
 
 def _shows_text(email: Found) -> bool:
     """Whether text of a body is there; a part that was cut to nothing shows none, an empty one all that it has."""
-    parts = email.get("bodyValues", {}).values()
+    parts = [*email.get("bodyValues", {}).values(), *([email["newText"]] if "newText" in email else ())]
     return any(part["value"] or not part["isTruncated"] for part in parts)
 
 

@@ -50,7 +50,8 @@ def answer_email_query(asking: Asking, arguments: Arguments) -> Found:
 def answer_mailbox_query(asking: Asking, arguments: Arguments) -> Found:
     """Answer Mailbox/query (RFC 8621 §2.3)."""
     asked = parse_mailbox_query(arguments)
-    return _queried(asking, mailbox_query(asking.snapshot, asked, max_limit=asking.limits.max_objects_in_get))
+    found = mailbox_query(asking.snapshot, asked, max_limit=asking.limits.max_objects_in_get)
+    return _queried(asking, found) | _coverage(asking)
 
 
 def answer_email_query_changes(asking: Asking, arguments: Arguments) -> Found:

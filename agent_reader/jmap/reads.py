@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from agent_reader.jmap.agent_extension import check_not_used, get_with_extension
 from agent_reader.jmap.asking import Asking
+from agent_reader.jmap.capabilities import AGENT
 from agent_reader.jmap.errors import ErrorType, MethodError
 from agent_reader.query import (
     EmailQueryArguments,
@@ -13,6 +15,7 @@ from agent_reader.query import (
     email_get_as_asked,
     email_query,
     mailbox_get,
+    parse_agent_email_get,
     parse_email_get,
     thread_get,
 )
@@ -43,13 +46,24 @@ def answer_thread_get(asking: Asking, arguments: Arguments) -> Found:
 
 
 def answer_email_get(asking: Asking, arguments: Arguments) -> Found:
-    """Answer Email/get (RFC 8621 §4.2)."""
+    """Answer Email/get (RFC 8621 §4.2), with the extension for agents where the request names it."""
     snapshot = asking.snapshot
+    if AGENT in asking.using:
+        extended = parse_agent_email_get(arguments)
+        found = get_with_extension(asking, extended, _ids_of_emails(asking, extended.plain.ids))
+        return _got(snapshot, found.got) | {"leftOut": found.left_out}
+    check_not_used(arguments)
     asked = parse_email_get(arguments)
-    if asked.ids is None:
-        asked = replace(asked, ids=_all_or_too_large(snapshot, asking.limits.max_objects_in_get, by_thread=False))
-    check_number("ids", asked.ids or (), asking.limits.max_objects_in_get)
+    asked = replace(asked, ids=_ids_of_emails(asking, asked.ids))
     return _got(snapshot, email_get_as_asked(snapshot, asked, asking.octets_left))
+
+
+def _ids_of_emails(asking: Asking, ids: tuple[str, ...] | None) -> tuple[str, ...]:
+    most = asking.limits.max_objects_in_get
+    if ids is None:
+        ids = _all_or_too_large(asking.snapshot, most, by_thread=False)
+    check_number("ids", ids, most)
+    return ids
 
 
 def _get_arguments(arguments: Arguments, max_objects: int) -> tuple[list[str] | None, list[str] | None]:

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from agent_reader.access import Agent
+from agent_reader.jmap.agent_extension import ACCOUNT_LIMITS
 from agent_reader.jmap.capabilities import (
+    AGENT,
     COLLATION_ALGORITHMS,
     CORE,
     MAIL,
@@ -41,7 +43,7 @@ class SessionMaker:
         """
         accounts = [account for account in self.accounts if agent.scope.allows_account(account.id)]
         session = {
-            "capabilities": {CORE: self._core(), MAIL: {}, SUBMISSION: {}},
+            "capabilities": {CORE: self._core(), MAIL: {}, SUBMISSION: {}, AGENT: {}},
             "accounts": {account.id: self._account(account) for account in accounts},
             "primaryAccounts": {MAIL: accounts[0].id} if accounts else {},
             "username": agent.name,
@@ -80,6 +82,6 @@ class SessionMaker:
             "name": account.name,
             "isPersonal": True,
             "isReadOnly": True,
-            # Mail alone: nothing of the others works for an account here (RFC 8620 §2).
-            "accountCapabilities": {MAIL: mail},
+            # Nothing of the others works for an account here (RFC 8620 §2).
+            "accountCapabilities": {MAIL: mail, AGENT: dict(ACCOUNT_LIMITS)},
         }

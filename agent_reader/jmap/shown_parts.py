@@ -27,6 +27,8 @@ def _parts(email: Mapping[str, Any]) -> Iterator[str]:
     for name, value in email.items():
         if name == "bodyValues" and isinstance(value, Mapping):
             yield from (f"text/{part_id}" for part_id in value)
+        elif name == "textOfAttachment" and isinstance(value, Mapping):
+            yield from (f"attachment/{part_id}" for part_id, each in value.items() if "value" in each)
         elif name in _HEADER or name.startswith("header:"):
             yield "header"
         elif name in _STRUCTURE:

@@ -4,6 +4,7 @@ Text of a question is data, never query syntax. Nothing here writes. What cannot
 (`QueryRefused`), never answered in part. Standards: RFC 8620 §5.1 and §5.5, RFC 8621 §2 to §4.
 """
 
+from agent_reader.query.agent_email_get import parse_agent_email_get
 from agent_reader.query.blob_cache import BlobCache, OpenBlob
 from agent_reader.query.blobs import FoundBlob, find_blob
 from agent_reader.query.changes import changes, parse_changes
@@ -56,6 +57,7 @@ __all__ = [
     "mailbox_get",
     "mailbox_query",
     "mailbox_query_total",
+    "parse_agent_email_get",
     "parse_changes",
     "parse_email_get",
     "parse_email_parse",

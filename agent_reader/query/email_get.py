@@ -1,7 +1,8 @@
 """Email/get: what an Email looks like, from what the store keeps of it (RFC 8621 §4.2)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from agent_reader.query import arguments
@@ -100,34 +101,40 @@ def email_get_as_asked(snapshot: Snapshot, asked: EmailGetArguments, max_octets:
 
     `max_octets` is what the strings of the whole answer may come to; past it `QueryRefused`, before more is read.
     """
-    wanted = _wanted(asked.properties)
-    shown_of_parts = tuple(DEFAULT_BODY_PROPERTIES if asked.body_properties is None else asked.body_properties)
     ids = tuple(dict.fromkeys(asked.ids or ()))
     found = snapshot.emails(ids)
-    of_content = tuple(name for name in wanted if name not in _FROM_ROW and name not in _IN_SUMMARY)
     answers: list[dict[str, JSON]] = []
     for email in found.values():
-        content: Mapping[str, JSON] = {}
-        if of_content:
-            message = snapshot.message(email.key)
-            content = _content(
-                message,
-                email_json(
-                    message,
-                    properties=of_content,
-                    body_properties=shown_of_parts,
-                    fetch_text=asked.fetch_text,
-                    fetch_html=asked.fetch_html,
-                    fetch_all=asked.fetch_all,
-                    max_body_value_octets=asked.max_body_value_bytes,
-                ),
-            )
-        answers.append({name: _value(name, email, content) for name in wanted})
+        answers.append(email_as_asked(email, asked, partial(snapshot.message, email.key)))
         if max_octets is not None:
             max_octets -= text_octets(answers[-1])
             if max_octets < 0:
                 raise too_large()
     return GetResult(tuple(answers), tuple(each for each in ids if each not in found), snapshot.state)
+
+
+def email_as_asked(
+    email: StoredEmail, asked: EmailGetArguments, read_message: Callable[[], Message]
+) -> dict[str, JSON]:
+    """Return one Email with the properties that are asked for; its message is read only where one needs it."""
+    wanted = _wanted(asked.properties)
+    of_content = tuple(name for name in wanted if name not in _FROM_ROW and name not in _IN_SUMMARY)
+    content: Mapping[str, JSON] = {}
+    if of_content:
+        message = read_message()
+        content = _content(
+            message,
+            email_json(
+                message,
+                properties=of_content,
+                body_properties=DEFAULT_BODY_PROPERTIES if asked.body_properties is None else asked.body_properties,
+                fetch_text=asked.fetch_text,
+                fetch_html=asked.fetch_html,
+                fetch_all=asked.fetch_all,
+                max_body_value_octets=asked.max_body_value_bytes,
+            ),
+        )
+    return {name: _value(name, email, content) for name in wanted}
 
 
 def email_property(email: StoredEmail, name: str) -> JSON:

@@ -19,7 +19,7 @@ from shared.message.authentication import (
     authentication,
     parse_authentication_results,
 )
-from shared.message.bodies import BodyLists, BodyValue, body_lists, body_value, has_attachment
+from shared.message.bodies import BodyLists, BodyValue, body_lists, body_value, cut_value, has_attachment
 from shared.message.defects import Defect, DefectCode
 from shared.message.email import (
     BODY_PROPERTIES,
@@ -91,6 +91,7 @@ __all__ = [
     "body_value",
     "body_value_json",
     "check_properties",
+    "cut_value",
     "defang",
     "email_json",
     "flags",

@@ -135,8 +135,13 @@ def body_value(part: Part, max_octets: int = 0) -> BodyValue:
         if len(decoded.text) <= _KEPT_CHARACTERS:
             part.once.text = decoded
     value = decoded.text
-    cut = _cut(value, max_octets, is_html=part.type == "text/html") if max_octets > 0 else value
+    cut = cut_value(value, max_octets, is_html=part.type == "text/html")
     return BodyValue(cut, decoded.is_encoding_problem or not part.has_known_encoding, len(cut) != len(value))
+
+
+def cut_value(value: str, max_octets: int, *, is_html: bool) -> str:
+    """Return a text cut to at most `max_octets` octets of UTF-8 unless that is 0, as `body_value` cuts."""
+    return _cut(value, max_octets, is_html=is_html) if max_octets > 0 else value
 
 
 def _plain_lines(decoded: Decoded) -> Decoded:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_reader.jmap.capabilities import CORE, MAIL, SUBMISSION
+from agent_reader.jmap.capabilities import AGENT, CORE, MAIL, SUBMISSION
 from tests.agent_reader.served import ACCOUNT, BASE_URL, OTHER_ACCOUNT, House, house
 
 pytestmark = pytest.mark.anyio
@@ -59,13 +59,13 @@ async def test_the_limits_say_that_nothing_can_be_changed_and_keep_the_profiles_
     } == core
 
 
-async def test_every_account_is_read_only_and_lists_mail_alone(served: House) -> None:
+async def test_every_account_is_read_only_and_lists_mail_and_the_extension(served: House) -> None:
     session = await _session(served)
     assert {ACCOUNT, OTHER_ACCOUNT} == set(session["accounts"])
-    assert {} == session["capabilities"][MAIL] == session["capabilities"][SUBMISSION]
+    assert {} == session["capabilities"][MAIL] == session["capabilities"][SUBMISSION] == session["capabilities"][AGENT]
     for account in session["accounts"].values():
         assert account["isReadOnly"] is True
-        assert {MAIL} == set(account["accountCapabilities"])
+        assert {MAIL, AGENT} == set(account["accountCapabilities"])
         mail = account["accountCapabilities"][MAIL]
         assert 100 <= mail["maxSizeMailboxName"]
         assert mail["mayCreateTopLevelMailbox"] is False
