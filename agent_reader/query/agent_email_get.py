@@ -21,7 +21,7 @@ from agent_reader.query.errors import invalid, too_large
 from agent_reader.query.results import GetResult
 from agent_reader.query.windows import LEAST_WINDOW_OCTETS, Budget, Windowed
 from agent_reader.store.snapshot import Snapshot, StoredEmail
-from shared.message import JSON, Message
+from shared.message import JSON, Message, ReadableText, readable_text
 
 # Below this not even the properties of one Email fit, and a whole answer would be what was left out.
 LEAST_TOTAL_OCTETS: Final = 1_024
@@ -128,12 +128,12 @@ def _answer(
     for name in asked.agent_properties:
         match name:
             case "newText":
-                answer[name], text = new_text(kept.message())
+                answer[name], text = new_text(kept.message(), kept.reading())
                 texts.append(text)
             case "flags":
                 answer[name] = flags_of(kept.message())
             case "cleaned":
-                answer[name] = cleaned(kept.message())
+                answer[name] = cleaned(kept.reading())
             case _:
                 attached = Attached(kept.message(), snapshot.scope.depth, lambda: fetching.message(email))
                 answer[name], attachments = text_of_attachment(attached)
@@ -150,16 +150,22 @@ def _answer(
 
 
 class _Kept:
-    """A message as it is kept, read once and only where something asks for it."""
+    """A message as it is kept and as it reads, each made once and only where something asks for it."""
 
     def __init__(self, snapshot: Snapshot, key: int) -> None:
         self._snapshot, self._key = snapshot, key
         self._message: Message | None = None
+        self._reading: ReadableText | None = None
 
     def message(self) -> Message:
         if self._message is None:
             self._message = self._snapshot.message(self._key)
         return self._message
+
+    def reading(self) -> ReadableText:
+        if self._reading is None:
+            self._reading = readable_text(self.message())
+        return self._reading
 
 
 class _Fetching:

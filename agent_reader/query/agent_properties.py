@@ -19,11 +19,11 @@ from shared.message import (
     HiddenText,
     Message,
     Part,
+    ReadableText,
     SegmentKind,
     attachment_text,
     body_lists,
     flags,
-    readable_text,
     segmented_text,
 )
 
@@ -51,10 +51,9 @@ class Attached:
     fetch: FetchMessage
 
 
-def new_text(message: Message) -> tuple[dict[str, JSON], Windowed]:
+def new_text(message: Message, reading: ReadableText) -> tuple[dict[str, JSON], Windowed]:
     """Return what is new in the body's text, without earlier messages and signature, and its text to be windowed."""
     segmented = segmented_text(message)
-    reading = readable_text(message)
     answer: dict[str, JSON] = {
         "source": reading.source.value,
         "choice": reading.choice.value,
@@ -71,9 +70,8 @@ def flags_of(message: Message) -> JSON:
     return [{"fact": flag.fact.value, "where": flag.where} for flag in flags(message)]
 
 
-def cleaned(message: Message) -> JSON:
+def cleaned(reading: ReadableText) -> JSON:
     """Return what was taken out of the body's text: characters by kind, the words they spell, and hidden texts."""
-    reading = readable_text(message)
     return {
         "characters": {kind.value: count for kind, count in invisible_kinds(reading.text).items()},
         "spelledByTags": spelled_by_tags(reading.text)[:MAX_HIDDEN_CHARACTERS],
