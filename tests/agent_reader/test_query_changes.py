@@ -124,6 +124,7 @@ class _Life:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.statement("83", "85")
 def test_a_list_kept_by_changes_is_the_list_of_a_fresh_query(account: Mirrored, seed: int) -> None:
     life = _Life(account, seed)
     queries = [_named(account, query) for query in QUERIES]
@@ -170,6 +171,7 @@ def test_without_a_change_there_is_none_and_a_foreign_state_is_refused(account: 
             _changes(account, state, {}, **wrong)
 
 
+@pytest.mark.statement("85")
 def test_more_changes_than_asked_for_are_too_many(account: Mirrored) -> None:
     state = account.query().query_state
     account.add("INBOX", *(fetched(uid, LETTERS[uid]) for uid in range(1, 4)))
@@ -178,6 +180,7 @@ def test_more_changes_than_asked_for_are_too_many(account: Mirrored) -> None:
         _changes(account, state, {}, maxChanges=2)
 
 
+@pytest.mark.statement("85")
 def test_up_to_id_ends_what_is_added_where_nothing_can_move_and_is_ignored_elsewhere(account: Mirrored) -> None:
     account.add("INBOX", *(fetched(uid, LETTERS[uid], at=START.replace(minute=uid)) for uid in (4, 8)))
     before = account.query()
@@ -200,6 +203,7 @@ def test_a_list_too_long_to_be_gone_through_in_time_is_asked_anew(
         email_query_changes(snapshot, parse_email_query_changes({"sinceQueryState": state}), lambda: True)
 
 
+@pytest.mark.statement("99")
 def test_mailboxes_are_told_unchanged_while_only_counts_are_different(account: Mirrored) -> None:
     def total(since: str) -> int:
         with account.store.snapshot(ACCOUNT) as snapshot:

@@ -37,6 +37,7 @@ def _get(account: Mirrored, email_id: str, **arguments: Any) -> dict[str, JSON]:
         return email_get(snapshot, [email_id], **arguments).list[0]
 
 
+@pytest.mark.statement("123")
 def test_every_property_of_every_golden_message_is_what_its_octets_say(account: Mirrored) -> None:
     assert len(GOLDEN) > 20
     octets = [path.read_bytes() for path in GOLDEN]
@@ -51,6 +52,7 @@ def test_every_property_of_every_golden_message_is_what_its_octets_say(account: 
         assert {"id": id_of(each), **email_json(parse(each), **asked)} == _get(account, id_of(each), **asked), path.name
 
 
+@pytest.mark.statement("126")
 def test_the_default_properties_are_those_of_the_rfc(account: Mirrored) -> None:
     octets = letter("Hello Bob", subject="Grüße")
     account.add("INBOX", fetched(1, octets, flags=["\\Seen"]))
@@ -70,6 +72,7 @@ def test_the_default_properties_are_those_of_the_rfc(account: Mirrored) -> None:
     assert email["textBody"] == email["htmlBody"]
 
 
+@pytest.mark.statement("56")
 def test_only_what_is_asked_for_is_there_and_always_the_id(account: Mirrored) -> None:
     octets = letter()
     account.add("INBOX", fetched(1, octets))
@@ -134,6 +137,7 @@ def test_a_message_known_by_its_header_alone_says_that_its_text_is_missing(accou
     assert email["bodyValues"] == {"1": {"value": "", "isEncodingProblem": False, "isTruncated": True}}
 
 
+@pytest.mark.statement("54")
 def test_ids_come_back_once_in_order_and_unknown_ones_are_not_found(account: Mirrored) -> None:
     one, two = letter("one"), letter("two")
     account.add("INBOX", fetched(1, one), fetched(2, two, flags=["\\Deleted"]))
@@ -163,6 +167,7 @@ def test_ids_come_back_once_in_order_and_unknown_ones_are_not_found(account: Mir
         ({"fetch": True}, "fetch"),
     ],
 )
+@pytest.mark.statement("56", "122", "143", "146")
 def test_wrong_arguments_are_refused_and_named(arguments: dict[str, JSON], named: str) -> None:
     with pytest.raises(QueryRefused) as refused:
         parse_email_get({"ids": [], **arguments})

@@ -118,6 +118,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
         (None, list(LETTERS)),
     ],
 )
+@pytest.mark.statement("77", "153", "154", "156", "157", "158", "159", "162", "163")
 def test_a_condition_finds_what_it_says(
     account: Mirrored, condition: Mapping[str, JSON] | None, letters: list[bytes]
 ) -> None:
@@ -126,6 +127,7 @@ def test_a_condition_finds_what_it_says(
     assert result.total == len(letters)
 
 
+@pytest.mark.statement("152")
 def test_a_mailbox_and_other_mailboxes(account: Mirrored) -> None:
     inbox, archive, trash = map(account.mailbox_id, ("INBOX", "Archive", "Trash"))
     assert account.found(inMailbox=inbox) == set(map(id_of, (GERMAN, JAPANESE, INVOICE)))
@@ -164,6 +166,7 @@ def _operator(operator: str, *conditions: Mapping[str, JSON]) -> dict[str, JSON]
         (_operator("NOT", _operator("NOT", {"text": "invoice"})), [INVOICE]),
     ],
 )
+@pytest.mark.statement("78")
 def test_operators_nest(account: Mirrored, asked: JSON, letters: list[bytes]) -> None:
     result = account.query(filter=asked, calculateTotal=True)
     assert set(result.ids) == set(map(id_of, letters))
@@ -192,6 +195,7 @@ def test_operators_nest(account: Mirrored, asked: JSON, letters: list[bytes]) ->
         "\ue000m1",
     ],
 )
+@pytest.mark.statement("160")
 def test_query_syntax_in_a_text_is_words_like_any_other(account: Mirrored, text: str) -> None:
     """None of these words stands in one message together, so as data they find nothing."""
     assert account.query(filter={"text": text}, calculateTotal=True).total == 0
@@ -200,10 +204,12 @@ def test_query_syntax_in_a_text_is_words_like_any_other(account: Mirrored, text:
 @pytest.mark.parametrize(
     "text", ['"invoice', 'invoice"', "'invoice", "invoice'", '"invoice" please', "(invoice)", "invoice:"]
 )
+@pytest.mark.statement("159")
 def test_unbalanced_quotes_and_punctuation_around_a_word_do_not_hide_it(account: Mirrored, text: str) -> None:
     assert account.found(text=text) == {id_of(INVOICE)}
 
 
+@pytest.mark.statement("159")
 def test_a_quote_is_escaped_within_a_phrase(account: Mirrored) -> None:
     assert account.found(text='"pay \\"invoice"') == {id_of(INVOICE)}
     assert account.found(text="'please pay' \"invoice 2026-0042\" now") == {id_of(INVOICE)}
@@ -269,6 +275,7 @@ def test_a_quote_is_escaped_within_a_phrase(account: Mirrored) -> None:
         ({"collapseThreads": None}, "invalidArguments", "collapseThreads"),
     ],
 )
+@pytest.mark.statement("79", "80", "81", "151", "154", "161", "165")
 def test_what_cannot_be_answered_is_refused_and_named(
     account: Mirrored, asked: dict[str, Any], error: str, named: str
 ) -> None:
@@ -278,6 +285,7 @@ def test_what_cannot_be_answered_is_refused_and_named(
     assert refused.value.description
 
 
+@pytest.mark.statement("78")
 def test_nesting_has_an_end_and_what_is_within_is_answered(account: Mirrored) -> None:
     nested: dict[str, JSON] = {"text": "invoice"}
     for _ in range(MAX_DEPTH - 1):
@@ -303,6 +311,7 @@ def test_a_phrase_of_a_thousand_characters_is_searched_for(account: Mirrored) ->
     assert account.query(filter={"text": "東" * 1000}).ids == ()
 
 
+@pytest.mark.statement("71", "72", "73", "74", "75", "76")
 def test_positions_anchors_and_limits(account: Mirrored) -> None:
     whole = account.query().ids
     assert len(whole) == 5
@@ -331,6 +340,7 @@ def test_positions_anchors_and_limits(account: Mirrored) -> None:
         account.query(filter={"text": "invoice"}, anchor=id_of(GERMAN))
 
 
+@pytest.mark.statement("76")
 def test_a_limit_of_the_server_is_kept_and_told(account: Mirrored) -> None:
     with account.store.snapshot(ACCOUNT) as snapshot:
         result = email_query(snapshot, parse_email_query({"limit": 4}), max_limit=3)

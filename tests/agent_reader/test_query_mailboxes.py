@@ -22,6 +22,7 @@ def _mail(name: str, thread: str) -> bytes:
     return letter(name, subject=thread, headers={"Message-ID": f"<{thread}@x>"})
 
 
+@pytest.mark.statement("86", "95")
 def test_all_eleven_properties_are_there_with_their_types(account: Mirrored) -> None:
     account.put_listing(listed("INBOX"), ListedMailbox("Work", "/", frozenset(), subscribed=False))
     work = account.mailbox("Work")
@@ -52,6 +53,7 @@ def test_all_eleven_properties_are_there_with_their_types(account: Mirrored) -> 
     assert account.mailbox("INBOX")["role"] == "inbox"
 
 
+@pytest.mark.statement("87")
 def test_roles_come_from_attributes_and_none_is_there_twice(account: Mirrored) -> None:
     account.put_listing(
         listed("INBOX", "\\Archive"),
@@ -66,6 +68,7 @@ def test_roles_come_from_attributes_and_none_is_there_twice(account: Mirrored) -
     assert roles == ["inbox", "sent", None, "junk", "trash", None]
 
 
+@pytest.mark.statement("88")
 def test_the_tree_follows_the_delimiter_and_makes_nothing_up(account: Mirrored) -> None:
     account.put_listing(
         listed("INBOX", delimiter="."),
@@ -95,6 +98,7 @@ def test_the_tree_follows_the_delimiter_and_makes_nothing_up(account: Mirrored) 
     assert rights["mayReadItems"] is False
 
 
+@pytest.mark.statement("89")
 def test_names_are_nfc_and_siblings_never_share_one(account: Mirrored) -> None:
     account.put_listing(listed("INBOX"), listed("Bu\u0308ro"), listed("B\u00fcro"), listed("A & B 🎉 日本"))
     with account.store.snapshot(ACCOUNT) as snapshot:
@@ -102,6 +106,7 @@ def test_names_are_nfc_and_siblings_never_share_one(account: Mirrored) -> None:
     assert names == ["INBOX", "A & B 🎉 日本", "B\u00fcro", "B\u00fcro (2)"]
 
 
+@pytest.mark.statement("91")
 def test_counts_of_emails_and_threads(account: Mirrored) -> None:
     account.begin("INBOX", "Archive")
     account.add("INBOX", fetched(1, _mail("1", "a")), fetched(2, _mail("2", "a"), flags=["\\Seen"]))
@@ -111,6 +116,7 @@ def test_counts_of_emails_and_threads(account: Mirrored) -> None:
     assert (inbox["totalThreads"], inbox["unreadThreads"]) == (3, 2)
 
 
+@pytest.mark.statement("92", "93")
 def test_an_unread_email_elsewhere_makes_its_thread_unread_in_every_mailbox_that_holds_part_of_it(
     account: Mirrored,
 ) -> None:
@@ -128,6 +134,7 @@ def test_an_unread_email_elsewhere_makes_its_thread_unread_in_every_mailbox_that
     assert unread == {"INBOX": 0, "Archive": 0, "Trash": 1}
 
 
+@pytest.mark.statement("70")
 def test_a_change_that_touches_another_mailboxs_unread_threads_is_noted_for_it(account: Mirrored) -> None:
     account.begin("INBOX", "Archive")
     account.add("INBOX", fetched(1, _mail("1", "a"), flags=["\\Seen"]))

@@ -19,6 +19,7 @@ from tests.agent_reader.mirrored import (
 )
 
 
+@pytest.mark.statement("168")
 def test_the_default_order_is_newest_received_first_whatever_the_uids(tmp_path: Path) -> None:
     with mirrored(tmp_path / "store") as account:
         account.begin("INBOX")
@@ -35,6 +36,7 @@ def test_the_default_order_is_newest_received_first_whatever_the_uids(tmp_path: 
         assert account.query(sort=[{"property": "sentAt", "isAscending": False}]).ids == newest_first
 
 
+@pytest.mark.statement("84", "164", "166")
 def test_orders_by_other_properties(tmp_path: Path) -> None:
     letters = {
         "b": letter(
@@ -64,6 +66,7 @@ def test_orders_by_other_properties(tmp_path: Path) -> None:
         assert order({"property": "receivedAt"}, {"property": "subject", "isAscending": False}) == "cba"
 
 
+@pytest.mark.statement("75", "167")
 def test_collapsed_threads_show_their_first_email_and_count_once(tmp_path: Path) -> None:
     with mirrored(tmp_path / "store") as account:
         account.begin("INBOX")
@@ -99,6 +102,7 @@ def test_dates_before_1970_and_far_ahead_are_in_order(tmp_path: Path) -> None:
         assert account.email(id_of(letters[0]), "receivedAt")["receivedAt"] == "1969-07-20T00:00:00Z"
 
 
+@pytest.mark.statement("83")
 def test_the_query_state_is_that_of_the_snapshot_and_changes_with_the_mail(tmp_path: Path) -> None:
     with mirrored(tmp_path / "store") as account:
         account.begin("INBOX")
@@ -127,6 +131,7 @@ def _escaped(word: str) -> str:
     return "".join(f"\\{character}" if character in "\"'\\" else character for character in word)
 
 
+@pytest.mark.statement("82")
 def test_ten_thousand_messages_are_all_there(tmp_path: Path) -> None:
     with mirrored(tmp_path / "store") as account:
         account.begin("INBOX", "Archive")

@@ -116,12 +116,14 @@ def _snippet(account: Mirrored, name: str, asked: JSON) -> tuple[JSON, JSON]:
         ),
     ],
 )
+@pytest.mark.statement("172", "174")
 def test_what_was_looked_for_is_marked_and_nothing_else(
     account: Mirrored, name: str, asked: JSON, subject: JSON, preview: JSON
 ) -> None:
     assert (subject, preview) == _snippet(account, name, asked)
 
 
+@pytest.mark.statement("174")
 def test_what_email_query_finds_by_body_or_subject_has_a_mark(account: Mirrored) -> None:
     words = {word for octets in TEXTS.values() for word in re.findall(r"\w+", octets.decode().split("\r\n\r\n", 1)[1])}
     asked = 0
@@ -134,6 +136,7 @@ def test_what_email_query_finds_by_body_or_subject_has_a_mark(account: Mirrored)
     assert asked > 40
 
 
+@pytest.mark.statement("172")
 def test_a_preview_begins_before_the_match_and_ends_in_time(account: Mirrored) -> None:
     _, preview = _snippet(account, "long", {"text": "needle"})
     assert isinstance(preview, str)
@@ -142,6 +145,7 @@ def test_a_preview_begins_before_the_match_and_ends_in_time(account: Mirrored) -
     assert 200 < len(preview.encode()) <= 255
 
 
+@pytest.mark.statement("173")
 def test_unknown_ids_are_told_and_an_id_comes_back_once(account: Mirrored) -> None:
     ids = [IDS["german"], "Mnone", IDS["german"], "?"]
     with account.store.snapshot(ACCOUNT) as snapshot:
@@ -159,6 +163,7 @@ def test_the_words_of_a_text_are_those_of_the_index_each_in_its_place(text: str)
 
 
 @given(st.text(max_size=600), st.lists(st.lists(st.sampled_from("ab<&>東é"), min_size=1, max_size=3), min_size=1))
+@pytest.mark.statement("172")
 def test_a_snippet_is_short_whole_and_escaped_whatever_the_text(text: str, phrases: list[list[str]]) -> None:
     for marked in (marked_preview(text, phrases), marked_whole(text, phrases)):
         if marked is None:

@@ -69,6 +69,7 @@ def _names(account: Mirrored, **arguments: JSON) -> str:
         ({"header": ["X-Topic", "' OR 1=1 --"]}, ""),
     ],
 )
+@pytest.mark.statement("155", "161")
 def test_a_condition_on_threads_or_header_fields_finds_what_it_says(
     account: Mirrored, condition: dict[str, JSON], names: str
 ) -> None:
@@ -103,6 +104,7 @@ def test_these_conditions_stand_under_operators_and_collapse(account: Mirrored) 
         ),
     ],
 )
+@pytest.mark.statement("165")
 def test_sorted_by_a_keyword_false_comes_before_true(account: Mirrored, comparators: list[JSON], names: str) -> None:
     assert names == _names(account, sort=comparators)
     assert names == _names(account, sort=comparators, filter={"text": "thread", "minSize": 1})

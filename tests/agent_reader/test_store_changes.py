@@ -31,6 +31,7 @@ def _pages(account: Mirrored, data_type: DataType, state: str, limit: int) -> li
     return pages
 
 
+@pytest.mark.statement("59")
 def test_without_a_change_the_state_stays_and_nothing_is_listed(account: Mirrored) -> None:
     state = account.state()
     found = account.changes(DataType.EMAIL, state)
@@ -45,6 +46,7 @@ def test_what_did_not_change_is_not_listed_and_the_new_state_is_the_present_one(
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 50])
+@pytest.mark.statement("61", "62")
 def test_pages_of_any_size_lead_to_the_present_state(account: Mirrored, limit: int) -> None:
     before = account.state()
     letters = _letters(10)
@@ -79,6 +81,7 @@ def test_a_state_inside_a_large_transaction_outlives_a_restart(account: Mirrored
             account.changes(other, first.new_state)
 
 
+@pytest.mark.statement("60")
 def test_what_came_and_went_in_between_is_not_listed(account: Mirrored) -> None:
     (octets,) = _letters(1)
     before = account.state()
@@ -94,6 +97,7 @@ def test_what_came_and_went_in_between_is_not_listed(account: Mirrored) -> None:
     assert account.changes(DataType.EMAIL, before).created == (id_of(octets),)
 
 
+@pytest.mark.statement("68")
 def test_a_thread_is_updated_by_a_new_email_and_destroyed_with_its_last(account: Mirrored) -> None:
     one = letter("one", headers={"Message-ID": "<1@x>"})
     two = letter("two", headers={"Message-ID": "<2@x>", "In-Reply-To": "<1@x>"})
@@ -107,6 +111,7 @@ def test_a_thread_is_updated_by_a_new_email_and_destroyed_with_its_last(account:
     assert account.changes(DataType.THREAD, before).destroyed == (thread_id,)
 
 
+@pytest.mark.statement("69")
 def test_counts_alone_are_told_from_a_rename(account: Mirrored) -> None:
     before = account.state()
     account.add("INBOX", fetched(1, letter()))
@@ -160,6 +165,7 @@ def test_a_role_that_moves_changes_every_mailbox_since_counts_depend_on_the_tras
         "{epoch}-00" + "1" * 30,
     ],
 )
+@pytest.mark.statement("63")
 def test_a_state_that_was_never_given_out_cannot_be_answered(account: Mirrored, state: str) -> None:
     epoch = account.state().partition("-")[0]
     with pytest.raises(CannotCalculateChanges):
@@ -174,6 +180,7 @@ def test_a_state_of_a_mirror_that_was_deleted_cannot_be_answered(account: Mirror
             other.changes(DataType.EMAIL, state)
 
 
+@pytest.mark.statement("64")
 def test_a_state_is_answered_for_thirty_days_across_restarts_and_then_refused(account: Mirrored) -> None:
     states = {}
     for day in range(0, 80, 10):

@@ -23,6 +23,7 @@ def account(tmp_path: Path) -> Iterator[Mirrored]:
         yield account
 
 
+@pytest.mark.statement("105")
 def test_the_same_octets_in_two_mailboxes_are_one_email_with_two_mailboxes(account: Mirrored) -> None:
     octets = letter("once")
     account.add("INBOX", fetched(1, octets))
@@ -44,6 +45,7 @@ def test_the_same_octets_twice_in_one_mailbox_are_one_email(account: Mirrored) -
     assert account.mailbox("INBOX")["totalEmails"] == 0
 
 
+@pytest.mark.statement("107")
 def test_keywords_are_those_that_any_copy_has(account: Mirrored) -> None:
     octets = letter("kept twice")
     account.add("INBOX", fetched(1, octets, flags=["\\Seen", "\\Recent", "Urgent"]))
@@ -53,12 +55,14 @@ def test_keywords_are_those_that_any_copy_has(account: Mirrored) -> None:
     assert account.keywords(id_of(octets)) == {"$flagged", "$forwarded"}
 
 
+@pytest.mark.statement("106")
 def test_system_flags_have_the_keywords_of_the_rfc_and_recent_and_deleted_none(account: Mirrored) -> None:
     octets = letter()
     account.add("INBOX", fetched(1, octets, flags=["\\SEEN", "\\answered", "\\Draft", "\\Flagged", "\\Recent", "\\X"]))
     assert account.keywords(id_of(octets)) == {"$seen", "$answered", "$draft", "$flagged"}
 
 
+@pytest.mark.statement("94")
 def test_a_deleted_message_is_invisible_and_uncounted_until_the_flag_is_gone(account: Mirrored) -> None:
     octets = letter("on its way out", headers={"Message-ID": "<1@x>"})
     account.add("INBOX", fetched(1, octets))
@@ -82,6 +86,7 @@ def test_a_deleted_copy_takes_its_mailbox_and_keywords_away_and_leaves_the_other
 
 
 @pytest.mark.parametrize("target_first", [True, False])
+@pytest.mark.statement("67")
 def test_a_move_is_an_update_and_never_destroyed_and_created(account: Mirrored, target_first: bool) -> None:
     octets = letter("moving")
     account.add("INBOX", fetched(1, octets))
@@ -138,6 +143,7 @@ def test_a_mailbox_that_rounds_pass_over_holds_nothing_back_for_ever(account: Mi
     assert account.query().ids == ()
 
 
+@pytest.mark.statement("65")
 def test_a_new_uidvalidity_loses_nothing_and_brings_nothing_new_twice(account: Mirrored) -> None:
     messages = [letter(f"number {number}") for number in range(5)]
     account.add("INBOX", *(fetched(uid, octets) for uid, octets in enumerate(messages, 1)))
@@ -154,6 +160,7 @@ def test_a_new_uidvalidity_loses_nothing_and_brings_nothing_new_twice(account: M
     assert account.store.locate(ACCOUNT, id_of(messages[0])).copies == ((77, 104),)
 
 
+@pytest.mark.statement("65")
 def test_what_a_new_uidvalidity_does_not_bring_back_is_destroyed_with_the_round(account: Mirrored) -> None:
     kept, lost = letter("kept"), letter("lost")
     account.add("INBOX", fetched(1, kept), fetched(2, lost))
@@ -231,6 +238,7 @@ def test_adding_the_same_uid_again_changes_nothing(account: Mirrored) -> None:
     assert account.state() == before
 
 
+@pytest.mark.statement("57")
 def test_a_state_is_that_of_every_type_and_grows_with_what_changes(account: Mirrored) -> None:
     before = account.state()
     octets = letter()
@@ -315,6 +323,7 @@ def test_a_mailbox_sync_does_not_know_is_a_bug_that_changes_nothing(account: Mir
     assert account.state() == before
 
 
+@pytest.mark.statement("87")
 def test_a_view_over_everything_counts_only_for_what_has_no_other_mailbox(tmp_path: Path) -> None:
     with mirrored(tmp_path / "gmail") as account:
         account.put_listing(listed("INBOX"), listed("[Gmail]/All Mail", "\\All"))
@@ -329,6 +338,7 @@ def test_a_view_over_everything_counts_only_for_what_has_no_other_mailbox(tmp_pa
         assert account.mailbox_names(id_of(both)) == {"INBOX", "[Gmail]/All Mail"}
 
 
+@pytest.mark.statement("82")
 def test_many_messages_of_one_second_keep_one_order(tmp_path: Path) -> None:
     letters = [letter(f"number {number}") for number in range(60)]
     orders = []

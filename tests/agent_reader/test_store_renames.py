@@ -26,6 +26,7 @@ def _come_in(account: Mirrored, name: str, uidvalidity: int, first_uid: int = 1)
     account.add(name, *(fetched(uid, octets) for uid, octets in enumerate(LETTERS, first_uid)))
 
 
+@pytest.mark.statement("96")
 def test_a_renamed_mailbox_keeps_its_id_and_its_emails_do_not_change(account: Mirrored) -> None:
     old_id, before = account.mailbox_id("Old"), account.state()
     account.put_listing(listed("INBOX"), listed("New"))

@@ -28,6 +28,7 @@ def _threads(account: Mirrored, *letters: bytes) -> list[str]:
     return [str(account.email(id_of(octets), "threadId")["threadId"]) for octets in letters]
 
 
+@pytest.mark.statement("101")
 def test_an_answer_joins_by_any_reference_where_the_base_subject_agrees(account: Mirrored) -> None:
     first = _mail("<1@x>", "Order  12")
     letters = [
@@ -42,12 +43,14 @@ def test_an_answer_joins_by_any_reference_where_the_base_subject_agrees(account:
     assert thread["emailIds"] == [id_of(octets) for octets in letters]
 
 
+@pytest.mark.statement("101")
 def test_a_changed_subject_splits_and_a_shared_subject_alone_does_not_join(account: Mirrored) -> None:
     letters = [_mail("<1@x>", "Order 12"), _mail("<2@x>", "Order 13", in_reply_to="<1@x>"), _mail("<3@x>", "Order 12")]
     account.add("INBOX", *(fetched(uid, octets) for uid, octets in enumerate(letters, 1)))
     assert len(set(_threads(account, *letters))) == 3
 
 
+@pytest.mark.statement("102")
 def test_subjects_that_differ_in_normalisation_alone_join(account: Mirrored) -> None:
     letters = [_mail("<1@x>", "Gr\u00fc\u00dfe"), _mail("<2@x>", "Re: Gru\u0308\u00dfe", references="<1@x>")]
     account.add("INBOX", *(fetched(uid, octets) for uid, octets in enumerate(letters, 1)))
@@ -62,6 +65,7 @@ def test_an_older_message_that_comes_in_later_joins_its_answers(account: Mirrore
     assert _threads(account, first, answer) == given * 2
 
 
+@pytest.mark.statement("103")
 def test_who_belongs_to_two_threads_enters_the_older_and_no_id_changes(account: Mirrored) -> None:
     one, two = _mail("<1@x>", "S"), _mail("<2@x>", "S")
     account.add("INBOX", fetched(1, one))

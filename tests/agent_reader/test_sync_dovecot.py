@@ -72,6 +72,7 @@ def test_all_mailboxes_come_in_with_octets_flags_and_dates(dovecot: Dovecot, tmp
     assert mirror.settled == 1
 
 
+@pytest.mark.statement("44")
 def test_reading_leaves_flags_recent_and_modseq_as_they_were(dovecot: Dovecot, tmp_path: Path) -> None:
     dovecot.deliver("INBOX", mail("unread"))
     dovecot.deliver("Incoming", mail("read"), ["\\Seen", "kept"])
@@ -86,6 +87,7 @@ def test_reading_leaves_flags_recent_and_modseq_as_they_were(dovecot: Dovecot, t
     assert before["INBOX"].messages[1].recent
 
 
+@pytest.mark.statement("44")
 def test_the_server_got_nothing_that_is_not_in_the_table(dovecot: Dovecot, tmp_path: Path) -> None:
     dovecot.deliver("INBOX", mail("one"))
     dovecot.deliver("Incoming", mail("large", ("x" * 76 + "\r\n") * 40_000))

@@ -163,6 +163,7 @@ def test_a_line_of_the_table_leaves_whole_however_it_came_in_pieces(line: bytes)
 
 
 @pytest.mark.parametrize("line", REFUSED)
+@pytest.mark.statement("44")
 def test_any_other_line_is_refused_and_nothing_leaves_afterwards(line: bytes) -> None:
     for pieces in ([line + b"\r\n"], [bytes([octet]) for octet in line + b"\r\n"]):
         guard = Guard(READER_TABLE)

@@ -70,6 +70,7 @@ async def get(served: House, path: str, method: str = "GET", **headers: str) -> 
 
 
 @pytest.mark.parametrize("message", ALL, ids=["one", "two", "three", "mixed"])
+@pytest.mark.statement("109", "175")
 async def test_a_message_comes_octet_for_octet(standing: House, message: bytes) -> None:
     response = await get(standing, url(blob_of(message), "a.eml", "message/rfc822"))
     assert (200, message) == (response.status_code, response.content)
@@ -89,6 +90,7 @@ async def test_what_email_get_names_can_be_downloaded(served: House) -> None:
     assert [4] == served.shelf.fetched
 
 
+@pytest.mark.statement("171")
 async def test_a_part_of_an_attached_message_can_be_downloaded(served: House) -> None:
     response = await get(served, url(blob_of(b"Inside.\r\n")))
     assert (200, b"Inside.\r\n") == (response.status_code, response.content)
@@ -114,6 +116,7 @@ async def test_a_text_that_the_store_keeps_needs_no_mail_server(served: House) -
         url("BX" + "0" * 32),
     ],
 )
+@pytest.mark.statement("177")
 async def test_what_is_not_there_has_one_answer(standing: House, path: str) -> None:
     response = await get(standing, path)
     assert 404 == response.status_code
@@ -194,6 +197,7 @@ async def test_a_record_without_a_digest_is_what_its_one_copy_holds(served: Hous
 # Header fields
 
 
+@pytest.mark.statement("176", "178")
 async def test_what_comes_is_harmless_and_lasting(standing: House) -> None:
     headers = (await get(standing, url(blob_of(MIXED), content_type="text/html"))).headers
     assert "text/html" == headers["content-type"]
@@ -225,6 +229,7 @@ async def test_what_comes_is_harmless_and_lasting(standing: House) -> None:
         ("é" * 200 + ".pdf", "é" * 98 + ".pdf"),
     ],
 )
+@pytest.mark.statement("175", "176")
 async def test_the_name_that_was_asked_for_is_made_harmless(standing: House, name: str, shown: str) -> None:
     field = (await get(standing, url(blob_of(MIXED), name))).headers["content-disposition"]
     assert "\n" not in field
@@ -248,6 +253,7 @@ async def test_the_name_that_was_asked_for_is_made_harmless(standing: House, nam
         ("\t", 400, "invalid_name"),
     ],
 )
+@pytest.mark.statement("176")
 async def test_a_name_with_control_characters_is_refused(standing: House, name: str, status: int, code: str) -> None:
     response = await get(standing, url(blob_of(MIXED), name))
     assert (status, code) == (response.status_code, response.json()["code"])
@@ -265,6 +271,7 @@ async def test_a_name_with_control_characters_is_refused(standing: House, name: 
         ("?accept=1&type=text/csv", "text/csv"),
     ],
 )
+@pytest.mark.statement("175")
 async def test_the_type_that_was_asked_for_comes_back(standing: House, query: str, shown: str) -> None:
     assert shown == (await get(standing, url(blob_of(MIXED)) + query)).headers["content-type"]
 
@@ -293,6 +300,7 @@ async def test_what_is_no_media_type_is_refused(standing: House, query: str) -> 
 # Conditions and ranges
 
 
+@pytest.mark.statement("178")
 async def test_head_says_what_get_would_and_gives_no_octet(standing: House) -> None:
     head = await get(standing, url(blob_of(MIXED)), "HEAD")
     whole = await get(standing, url(blob_of(MIXED)))

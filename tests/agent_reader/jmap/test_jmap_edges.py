@@ -133,6 +133,7 @@ def _answer(client: socket.socket) -> tuple[int, dict[str, str], bytes]:
     return int(status.split(" ")[1]), fields, body
 
 
+@pytest.mark.statement("22")
 def test_a_declared_length_over_the_limit_is_refused_before_the_body_is_sent(listening: Listening) -> None:
     with listening.connect() as client:
         client.sendall(listening.head(Content_Length="65537"))
@@ -141,6 +142,7 @@ def test_a_declared_length_over_the_limit_is_refused_before_the_body_is_sent(lis
     assert "maxSizeRequest" == json.loads(body)["limit"]
 
 
+@pytest.mark.statement("22")
 def test_a_body_that_grows_over_the_limit_is_cut_off(listening: Listening) -> None:
     with listening.connect() as client:
         client.sendall(listening.head(Transfer_Encoding="chunked"))
@@ -187,6 +189,7 @@ def test_a_body_that_trickles_is_ended(listening: Listening) -> None:
     listening.until_there_is_room()
 
 
+@pytest.mark.statement("24")
 def test_more_parallel_requests_than_the_limit_are_refused_and_others_agents_are_not(listening: Listening) -> None:
     with listening.connect() as first, listening.connect() as second:
         for client in (first, second):
@@ -207,6 +210,7 @@ def test_more_parallel_requests_than_the_limit_are_refused_and_others_agents_are
     assert 200 == listening.post({"using": [CORE], "methodCalls": []}).status_code
 
 
+@pytest.mark.statement("24")
 def test_clients_that_go_away_while_they_are_answered_give_their_places_back(listening: Listening) -> None:
     for _ in range(LIMITS.max_concurrent_requests):
         with listening.connect() as client:

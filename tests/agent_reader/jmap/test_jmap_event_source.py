@@ -70,6 +70,7 @@ def _event(octets: bytes, number: int = -1) -> Mapping[str, str]:
     return {"event": names[number], "id": ids[number], "data": data[number]}
 
 
+@pytest.mark.statement("179", "180")
 def test_a_change_is_told_as_it_happens_with_the_states_that_get_gives(streams: Streams) -> None:
     with streams.open() as client:
         head = client.until(b":\n\n")
@@ -83,6 +84,7 @@ def test_a_change_is_told_as_it_happens_with_the_states_that_get_gives(streams: 
         assert change == json.loads(event["data"])
 
 
+@pytest.mark.statement("179")
 def test_only_the_types_that_were_asked_for_are_told(streams: Streams) -> None:
     with streams.open("types=Mailbox,CalendarEvent&closeafter=no&ping=0") as client:
         client.until(b":\n\n")
@@ -90,6 +92,7 @@ def test_only_the_types_that_were_asked_for_are_told(streams: Streams) -> None:
         assert {ACCOUNT: {"Mailbox": state}} == json.loads(_event(client.until(b"}}}"))["data"])["changed"]
 
 
+@pytest.mark.statement("179")
 def test_closeafter_state_ends_the_stream_with_the_first_event(streams: Streams) -> None:
     with streams.open("types=*&closeafter=state&ping=0") as client:
         client.until(b":\n\n")
@@ -99,6 +102,7 @@ def test_closeafter_state_ends_the_stream_with_the_first_event(streams: Streams)
     assert octets.endswith(b"0\r\n\r\n")
 
 
+@pytest.mark.statement("180")
 def test_whoever_comes_back_is_told_what_he_missed_and_nothing_else(streams: Streams) -> None:
     with streams.open() as client:
         client.until(b":\n\n")
@@ -152,6 +156,7 @@ def test_nothing_is_told_when_nothing_that_is_shown_changed(streams: Streams) ->
         ({"types": "*", "closeafter": "no", "ping": "4000000"}, Wish(None, closes_after_state=False, ping_seconds=300)),
     ],
 )
+@pytest.mark.statement("179")
 def test_the_arguments_are_read_and_the_interval_is_held_within_bounds(query: dict[str, str], wish: Wish) -> None:
     assert wish == parse_wish(query)
 
@@ -225,6 +230,7 @@ def _is_open(streams: Streams) -> bool:
         return b"200 OK" in client.until(b"\r\n")
 
 
+@pytest.mark.statement("181")
 def test_two_hundred_clients_that_are_lost_leave_nothing_behind(streams: Streams) -> None:
     # What is kept for the next question is opened before anything is counted.
     for _ in range(2):

@@ -21,6 +21,7 @@ def served(tmp_path: Path) -> Iterator[House]:
 
 
 @pytest.mark.anyio
+@pytest.mark.statement("45")
 async def test_an_agent_finds_and_reads_a_message_in_one_request(served: House) -> None:
     responses = await served.call(
         ("Email/query", {"accountId": ACCOUNT, "filter": {"text": "teapot"}}),
@@ -41,6 +42,7 @@ async def test_an_agent_finds_and_reads_a_message_in_one_request(served: House) 
 
 
 @pytest.mark.anyio
+@pytest.mark.statement("46", "49")
 async def test_the_four_call_chain_shows_whole_threads(served: House) -> None:
     def by(call: str, name: str, path: str) -> dict[str, str]:
         return {"resultOf": call, "name": name, "path": path}
@@ -63,6 +65,7 @@ async def test_the_four_call_chain_shows_whole_threads(served: House) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.statement("52")
 async def test_ids_null_gives_all_mailboxes(served: House) -> None:
     _, body = await served.one("Mailbox/get", ids=None)
     counts: dict[str, Any] = {mailbox["name"]: mailbox["totalEmails"] for mailbox in body["list"]}
@@ -71,6 +74,7 @@ async def test_ids_null_gives_all_mailboxes(served: House) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.statement("183")
 async def test_each_call_that_shows_mail_is_on_record_with_its_ids(served: House) -> None:
     _, found = await served.one("Email/query")
     (first, second, third) = found["ids"]

@@ -58,6 +58,7 @@ def test_every_method_that_changes_something_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("name", CHANGES)
 @pytest.mark.parametrize("arguments", ARGUMENTS)
+@pytest.mark.statement("40", "41")
 async def test_every_change_is_refused_whatever_its_arguments(
     served: House, name: str, arguments: dict[str, Any]
 ) -> None:
@@ -72,6 +73,7 @@ async def test_every_change_is_refused_whatever_its_arguments(
 
 
 @pytest.mark.parametrize("name", [name for name in CHANGES if METHODS[name].capability == MAIL])
+@pytest.mark.statement("42")
 async def test_an_unknown_account_comes_before_read_only(served: House, name: str) -> None:
     ((_, body, _),) = await served.call((name, {"accountId": "nobody"}))
     assert "accountNotFound" == body["type"]
@@ -80,12 +82,14 @@ async def test_an_unknown_account_comes_before_read_only(served: House, name: st
 @pytest.mark.parametrize(
     "name", ["No/such", "", "email/get", "Email/get ", *(n for n, m in METHODS.items() if isinstance(m, Absent))]
 )
+@pytest.mark.statement("31")
 async def test_what_this_version_does_not_have_is_an_unknown_method(served: House, name: str) -> None:
     ((answered, body, _),) = await served.call((name, {"accountId": ACCOUNT}), using=EVERYTHING)
     assert ("error", "unknownMethod") == (answered, body["type"])
 
 
 @pytest.mark.parametrize("name", [name for name, method in METHODS.items() if isinstance(method, NoAccount)])
+@pytest.mark.statement("37")
 async def test_an_account_that_cannot_send_says_so_and_an_unknown_one_comes_first(served: House, name: str) -> None:
     ((_, body, _),) = await served.call((name, {"accountId": ACCOUNT, "ids": None}), using=EVERYTHING)
     assert "accountNotSupportedByMethod" == body["type"]
@@ -102,6 +106,7 @@ async def test_the_account_comes_before_a_reference_that_leads_nowhere(served: H
 
 
 @pytest.mark.parametrize("name", METHODS)
+@pytest.mark.statement("32", "33")
 async def test_a_method_whose_capability_is_not_in_using_is_unknown(served: House, name: str) -> None:
     others = tuple(capability for capability in KNOWN_CAPABILITIES if capability != METHODS[name].capability)
     for using in (others, ()):
@@ -122,6 +127,7 @@ async def test_a_method_whose_capability_is_not_in_using_is_unknown(served: Hous
         ({"accountId": ACCOUNT, "nonsense": 1}, "invalidArguments"),
     ],
 )
+@pytest.mark.statement("35", "36", "38")
 async def test_the_account_is_checked_and_no_argument_is_ignored(
     served: House, name: str, arguments: dict[str, Any], kind: str
 ) -> None:
@@ -130,6 +136,7 @@ async def test_the_account_is_checked_and_no_argument_is_ignored(
 
 
 @pytest.mark.parametrize("name", ["Mailbox/get", "Thread/get", "Email/get"])
+@pytest.mark.statement("53", "54", "104")
 async def test_get_answers_in_the_form_of_the_rfc(served: House, name: str) -> None:
     _, body = await served.one(name, ids=[])
     assert {"accountId": ACCOUNT, "list": [], "notFound": [], "state": body["state"]} == body
@@ -145,6 +152,7 @@ async def test_get_answers_in_the_form_of_the_rfc(served: House, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["Mailbox/get", "Thread/get", "Email/get"])
+@pytest.mark.statement("55")
 async def test_get_takes_as_many_ids_as_the_limit_and_no_more(served: House, name: str) -> None:
     ids = [f"M{number}" for number in range(501)]
     _, body = await served.one(name, ids=ids[:500])
@@ -154,6 +162,7 @@ async def test_get_takes_as_many_ids_as_the_limit_and_no_more(served: House, nam
 
 
 @pytest.mark.parametrize("name", ["Thread/get", "Email/get"])
+@pytest.mark.statement("52")
 async def test_ids_null_means_all_where_all_are_few(tmp_path: Path, name: str) -> None:
     for name_of_house in ("few", "many"):
         (tmp_path / name_of_house).mkdir()
@@ -165,6 +174,7 @@ async def test_ids_null_means_all_where_all_are_few(tmp_path: Path, name: str) -
         assert "requestTooLarge" == body["type"]
 
 
+@pytest.mark.statement("71", "76")
 async def test_query_pages_never_hold_more_than_one_get_gives(tmp_path: Path) -> None:
     with house(tmp_path, limits=Limits(max_objects_in_get=2)) as served:
         _, body = await served.one("Email/query", calculateTotal=True)
@@ -173,6 +183,7 @@ async def test_query_pages_never_hold_more_than_one_get_gives(tmp_path: Path) ->
         assert {"accountId", "queryState", "canCalculateChanges", "position", "ids"} == set(body)
 
 
+@pytest.mark.statement("36")
 async def test_accounts_are_kept_apart(served: House) -> None:
     ((_, shop, _), (_, archive, _)) = await served.call(
         ("Email/query", {"accountId": ACCOUNT}), ("Email/query", {"accountId": OTHER_ACCOUNT})
@@ -186,6 +197,7 @@ def _failing(*_arguments: object) -> dict[str, Any]:
     raise KeyError("Subject: a secret of somebody")
 
 
+@pytest.mark.statement("39")
 async def test_a_fault_is_one_calls_own_and_its_log_line_holds_no_content(tmp_path: Path) -> None:
     read = METHODS["Thread/get"]
     assert isinstance(read, Read)
@@ -204,6 +216,7 @@ async def test_a_fault_is_one_calls_own_and_its_log_line_holds_no_content(tmp_pa
         assert ("Thread/get", "KeyError") == (line.kwargs["where"], line.kwargs["error"])
 
 
+@pytest.mark.statement("184")
 async def test_a_request_sees_one_state_of_an_account_whatever_sync_writes_meanwhile(tmp_path: Path) -> None:
     read = METHODS["Mailbox/get"]
     assert isinstance(read, Read)

@@ -49,6 +49,7 @@ async def _referred(served: House, path: Any, result_of: Any = "0", name: Any = 
         ("/*", "star"),
     ],
 )
+@pytest.mark.statement("45", "46", "48")
 async def test_a_pointer_finds_its_value(served: House, path: str, value: Any) -> None:
     assert ("Core/echo", value) == await _referred(served, path)
 
@@ -76,6 +77,7 @@ async def test_a_pointer_finds_its_value(served: House, path: str, value: Any) -
         ["/ids"],
     ],
 )
+@pytest.mark.statement("47")
 async def test_a_pointer_to_nowhere_is_an_invalid_result_reference(served: House, path: Any) -> None:
     answered, body = await _referred(served, path)
     assert ("error", "invalidResultReference") == (answered, body["type"])
@@ -85,11 +87,13 @@ async def test_a_pointer_to_nowhere_is_an_invalid_result_reference(served: House
     ("result_of", "name"),
     [("9", "Core/echo"), ("1", "Core/echo"), ("0", "Email/get"), ("0", "error"), (0, "Core/echo")],
 )
+@pytest.mark.statement("47")
 async def test_a_reference_to_another_answer_fails(served: House, result_of: Any, name: str) -> None:
     answered, body = await _referred(served, "/ids", result_of, name)
     assert ("error", "invalidResultReference") == (answered, body["type"])
 
 
+@pytest.mark.statement("47", "48")
 async def test_a_reference_to_a_later_or_a_failed_call_fails(served: House) -> None:
     later = {"resultOf": "2", "name": "Core/echo", "path": "/a"}
     failed = {"resultOf": "1", "name": "Email/get", "path": "/list"}
@@ -103,12 +107,14 @@ async def test_a_reference_to_a_later_or_a_failed_call_fails(served: House) -> N
     assert "invalidResultReference" == responses[0][1]["type"] == responses[3][1]["type"]
 
 
+@pytest.mark.statement("45")
 async def test_by_value_and_by_reference_is_invalid(served: House) -> None:
     reference = {"resultOf": "0", "name": "Core/echo", "path": ""}
     responses = await served.call(("Core/echo", {}), ("Core/echo", {"#a": reference, "a": 1}))
     assert "invalidArguments" == responses[1][1]["type"]
 
 
+@pytest.mark.statement("51")
 async def test_the_first_response_with_the_call_id_counts(served: House) -> None:
     reference = {"resultOf": "a", "name": "Core/echo", "path": "/n"}
     calls = [["Core/echo", {"n": 1}, "a"], ["Core/echo", {"n": 2}, "a"], ["Core/echo", {"#n": reference}, "b"]]
@@ -116,6 +122,7 @@ async def test_the_first_response_with_the_call_id_counts(served: House) -> None
     assert {"n": 1} == responses[2][1]
 
 
+@pytest.mark.statement("50")
 async def test_null_by_reference_means_all_properties(served: House) -> None:
     reference = {"resultOf": "0", "name": "Core/echo", "path": "/updatedProperties"}
     responses = await served.call(

@@ -47,6 +47,7 @@ ECHO = ["Core/echo", {}, "0"]
         (b'{"using": ["urn:example:unknown"], "methodCalls": []}', "unknownCapability"),
     ],
 )
+@pytest.mark.statement("17", "19", "20", "21", "29")
 async def test_what_is_no_request_is_refused_with_its_type(served: House, body: bytes, kind: str) -> None:
     response = await served.post(body)
     assert 400 == response.status_code
@@ -55,6 +56,7 @@ async def test_what_is_no_request_is_refused_with_its_type(served: House, body: 
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "application/jmap", "", "application/json; charset=latin-1"])
+@pytest.mark.statement("18")
 async def test_another_content_type_is_not_json(served: House, content_type: str) -> None:
     response = await served.post({"using": [], "methodCalls": []}, **{"Content-Type": content_type})
     assert 400 == response.status_code
@@ -64,16 +66,19 @@ async def test_another_content_type_is_not_json(served: House, content_type: str
 @pytest.mark.parametrize(
     "content_type", ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"]
 )
+@pytest.mark.statement("18")
 async def test_json_may_name_its_charset(served: House, content_type: str) -> None:
     assert 200 == (await served.post({"using": [], "methodCalls": []}, **{"Content-Type": content_type})).status_code
 
 
+@pytest.mark.statement("21", "42")
 async def test_an_unknown_capability_is_refused_before_any_call_runs(served: House) -> None:
     body = {"using": [CORE, MAIL, "urn:x"], "methodCalls": [["Email/query", {"accountId": "shop"}, "0"]]}
     assert f"{ERROR}unknownCapability" == (await served.post(body)).json()["type"]
     assert [] == served.access.reads("clerk")
 
 
+@pytest.mark.statement("23")
 async def test_no_more_calls_than_the_limit(served: House) -> None:
     assert 200 == (await served.post({"using": [CORE], "methodCalls": [ECHO] * 16})).status_code
     response = await served.post({"using": [CORE], "methodCalls": [ECHO] * 17})
@@ -81,6 +86,7 @@ async def test_no_more_calls_than_the_limit(served: House) -> None:
     assert (f"{ERROR}limit", "maxCallsInRequest") == (response.json()["type"], response.json()["limit"])
 
 
+@pytest.mark.statement("22")
 async def test_no_more_octets_than_the_limit(tmp_path: Path) -> None:
     with house(tmp_path, limits=Limits(max_size_request=65_536)) as served:
         body = {"using": [CORE], "methodCalls": [["Core/echo", {"a": ""}, "0"]]}
@@ -92,11 +98,13 @@ async def test_no_more_octets_than_the_limit(tmp_path: Path) -> None:
         assert (f"{ERROR}limit", "maxSizeRequest") == (response.json()["type"], response.json()["limit"])
 
 
+@pytest.mark.statement("25")
 async def test_members_that_nobody_knows_are_ignored(served: House) -> None:
     response = await served.post({"using": [CORE], "methodCalls": [ECHO], "later": {"a": 1}})
     assert [ECHO] == response.json()["methodResponses"]
 
 
+@pytest.mark.statement("26")
 async def test_created_ids_come_back_where_they_were_sent(served: House) -> None:
     response = await served.post({"using": [CORE], "methodCalls": [], "createdIds": {"k1": "M1"}})
     assert {"k1": "M1"} == response.json()["createdIds"]
@@ -104,6 +112,7 @@ async def test_created_ids_come_back_where_they_were_sent(served: House) -> None
     assert {"methodResponses", "sessionState"} == set(response.json())
 
 
+@pytest.mark.statement("27", "34")
 async def test_responses_keep_the_order_and_the_call_ids_even_repeated_ones(served: House) -> None:
     calls = [["Core/echo", {"n": 1}, "a"], ["No/such", {}, "b"], ["Core/echo", {"n": 2}, "a"], ["Core/echo", {}, ""]]
     responses = (await served.post({"using": [CORE], "methodCalls": calls})).json()["methodResponses"]
@@ -121,6 +130,7 @@ async def test_responses_keep_the_order_and_the_call_ids_even_repeated_ones(serv
         {"number": 2**53 - 1, "large": 10**30, "small": -1e-300},
     ],
 )
+@pytest.mark.statement("30")
 async def test_echo_returns_its_arguments_unchanged(served: House, arguments: dict[str, Any]) -> None:
     ((name, body, _),) = await served.call(("Core/echo", arguments))
     assert ("Core/echo", arguments) == (name, body)

@@ -23,6 +23,7 @@ async def _session(served: House, path: str = "/jmap/session", **headers: str) -
     return session
 
 
+@pytest.mark.statement("1", "10", "11")
 async def test_the_session_has_every_member_and_absolute_addresses(served: House) -> None:
     session = await _session(served)
     assert {
@@ -45,6 +46,7 @@ async def test_the_session_has_every_member_and_absolute_addresses(served: House
     assert all(f"{{{name}}}" in session["eventSourceUrl"] for name in ("types", "closeafter", "ping"))
 
 
+@pytest.mark.statement("3", "6", "7", "9")
 async def test_the_limits_say_that_nothing_can_be_changed_and_keep_the_profiles_floor(served: House) -> None:
     core = (await _session(served))["capabilities"][CORE]
     assert {
@@ -59,6 +61,7 @@ async def test_the_limits_say_that_nothing_can_be_changed_and_keep_the_profiles_
     } == core
 
 
+@pytest.mark.statement("4", "5", "8", "9", "12", "15")
 async def test_every_account_is_read_only_and_lists_mail_and_the_extension(served: House) -> None:
     session = await _session(served)
     assert {ACCOUNT, OTHER_ACCOUNT} == set(session["accounts"])
@@ -69,10 +72,13 @@ async def test_every_account_is_read_only_and_lists_mail_and_the_extension(serve
         mail = account["accountCapabilities"][MAIL]
         assert 100 <= mail["maxSizeMailboxName"]
         assert mail["mayCreateTopLevelMailbox"] is False
+        assert (None, None) == (mail["maxMailboxesPerEmail"], mail["maxMailboxDepth"])
+        assert 0 == mail["maxSizeAttachmentsPerEmail"]
         assert {"receivedAt", "sentAt", "size", "from", "to", "subject"} <= set(mail["emailQuerySortOptions"])
     assert {MAIL: ACCOUNT} == session["primaryAccounts"]
 
 
+@pytest.mark.statement("8")
 async def test_each_sort_option_of_the_session_can_be_sorted_by(served: House) -> None:
     session = await _session(served)
     for option in session["accounts"][ACCOUNT]["accountCapabilities"][MAIL]["emailQuerySortOptions"]:
@@ -81,6 +87,7 @@ async def test_each_sort_option_of_the_session_can_be_sorted_by(served: House) -
         assert "Email/query" == name, body
 
 
+@pytest.mark.statement("2", "13", "28")
 async def test_the_state_changes_with_the_rest_and_only_then(served: House, tmp_path: Path) -> None:
     first = await _session(served)
     assert first == await _session(served) == await _session(served, "/.well-known/jmap")
@@ -115,6 +122,7 @@ async def test_loopback_is_let_in_by_any_name_and_port(served: House, host: str)
     assert f"http://{host}/jmap/api".lower() == session["apiUrl"].lower()
 
 
+@pytest.mark.statement("14")
 async def test_nothing_is_cached_or_guessed(served: House) -> None:
     async with served.client() as client, served.client("") as nobody:
         for response in (await client.get("/jmap/session"), await nobody.get("/jmap/session"), await client.get("/x")):
@@ -122,6 +130,7 @@ async def test_nothing_is_cached_or_guessed(served: House) -> None:
             assert "nosniff" == response.headers["x-content-type-options"]
 
 
+@pytest.mark.statement("43")
 async def test_every_refusal_is_a_problem_document(served: House) -> None:
     async with served.client() as client:
         refused = [
@@ -151,6 +160,7 @@ async def test_every_refusal_is_a_problem_document(served: House) -> None:
         ("Bearer mwp_aaaaaaaa_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa_00000000", "wrong_token_kind"),
     ],
 )
+@pytest.mark.statement("16")
 async def test_without_a_reader_token_every_door_says_how_to_authenticate_and_nothing_else(
     served: House, authorization: str, code: str
 ) -> None:
@@ -175,7 +185,26 @@ async def test_two_authorization_fields_are_none(served: House) -> None:
     assert 401 == response.status_code
 
 
+@pytest.mark.statement("16")
 async def test_a_client_that_knows_only_basic_sends_the_token_as_password(served: House) -> None:
     async with served.client("") as client:
         response = await client.get("/jmap/session", auth=("anybody", served.token))
     assert 200 == response.status_code
+
+
+@pytest.mark.statement("43")
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+async def test_no_other_http_method_opens_anything(served: House, method: str) -> None:
+    paths = ["/jmap/session", "/jmap/api", f"/jmap/upload/{ACCOUNT}/", f"/jmap/download/{ACCOUNT}/Bx/a", "/nothing"]
+    async with served.client() as client:
+        for path in paths:
+            response = await client.request(method, path, content=b"octets")
+            assert (404 if path == "/nothing" else 405) == response.status_code
+            assert "application/problem+json" == response.headers["content-type"]
+
+
+@pytest.mark.statement("42")
+async def test_an_unknown_capability_comes_before_an_unknown_account_and_read_only(served: House) -> None:
+    body = {"using": [CORE, MAIL, "urn:x"], "methodCalls": [["Email/set", {"accountId": "nobody"}, "0"]]}
+    response = await served.post(body)
+    assert (400, "unknown_capability") == (response.status_code, response.json()["code"])

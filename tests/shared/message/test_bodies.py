@@ -30,6 +30,7 @@ def value_of(octets: bytes, limit: int = 0) -> BodyValue:
 # The lists
 
 
+@pytest.mark.statement("128")
 def test_the_example_of_rfc_8621_gives_the_lists_that_the_rfc_gives() -> None:
     """RFC 8621 §4.1.4: parts A to K."""
     text, html = "text/plain", "text/html"
@@ -84,6 +85,7 @@ def test_the_example_of_rfc_8621_gives_the_lists_that_the_rfc_gives() -> None:
         (multipart("digest", entity("", "Subject: x\r\n\r\nA")), "", "", "Subject: x\r\n\r\nA"),
     ],
 )
+@pytest.mark.statement("129", "130", "131")
 def test_each_part_is_body_or_attachment(octets: bytes, text: str, html: str, attached: str) -> None:
     lists = body_lists(parse(octets))
     assert (text, html, attached) == tuple(map(contents, (lists.text_body, lists.html_body, lists.attachments)))
@@ -99,6 +101,7 @@ def test_an_alternative_that_has_its_html_already_loses_no_plain_text() -> None:
 @pytest.mark.parametrize(
     ("disposition", "expected"), [("inline", False), ("attachment", True), ("INLINE; filename=a", False)]
 )
+@pytest.mark.statement("144")
 def test_only_attachments_that_are_not_inline_count(disposition: str, expected: bool) -> None:
     octets = multipart(
         "mixed", entity("text/plain", "A"), entity("application/pdf", "B", f"Content-Disposition: {disposition}")
@@ -126,6 +129,7 @@ def test_only_attachments_that_are_not_inline_count(disposition: str, expected: 
         ("/; a", "text/plain", "us-ascii"),
     ],
 )
+@pytest.mark.statement("132", "133")
 def test_types_and_charsets(spelled: str, part_type: str, charset: str | None) -> None:
     root = parse(entity(spelled, "x")).root
     assert (part_type, charset) == (root.type, root.charset)
@@ -148,10 +152,12 @@ def test_types_and_charsets(spelled: str, part_type: str, charset: str | None) -
         ([], "type.pdf"),
     ],
 )
+@pytest.mark.statement("134")
 def test_names_come_from_the_filename_and_else_from_the_type(fields: list[str], name: str) -> None:
     assert name == parse(entity("application/pdf; name=type.pdf", "x", *fields)).root.name
 
 
+@pytest.mark.statement("136")
 def test_cid_language_location_and_disposition() -> None:
     root = parse(
         entity(
@@ -171,6 +177,7 @@ def test_cid_language_location_and_disposition() -> None:
     )
 
 
+@pytest.mark.statement("135")
 def test_size_counts_octets_after_transfer_decoding_with_crlf() -> None:
     root = parse(
         entity("text/plain; charset=utf-8", base64.b64encode("é\r\n".encode()), "Content-Transfer-Encoding: base64")
@@ -178,6 +185,7 @@ def test_size_counts_octets_after_transfer_decoding_with_crlf() -> None:
     assert (4, "é\n") == (root.size, body_value(root).value)
 
 
+@pytest.mark.statement("150")
 def test_the_same_content_has_the_same_blob_and_other_content_another() -> None:
     first = parse(entity("text/plain", "abc")).root.blob_id
     again = parse(entity("image/png", "YWJj", "Content-Transfer-Encoding: base64")).root.blob_id
@@ -213,6 +221,7 @@ def test_the_same_content_has_the_same_blob_and_other_content_another() -> None:
         ("iso-8859-15", "€"),
     ],
 )
+@pytest.mark.statement("140")
 def test_charsets_in_real_use_decode_without_a_problem(charset: str, text: str) -> None:
     codec = {
         "ks_c_5601-1987": "cp949",
@@ -238,17 +247,20 @@ def test_charsets_in_real_use_decode_without_a_problem(charset: str, text: str) 
         ("text/html", b"<meta charset=koi8-r>\xf0", "<meta charset=koi8-r>П"),
     ],
 )
+@pytest.mark.statement("139", "141")
 def test_what_does_not_fit_its_label_is_flagged_and_still_shown(content_type: str, octets: bytes, text: str) -> None:
     value = value_of(entity(content_type, octets))
     assert (text, True) == (value.value, value.is_encoding_problem)
 
 
+@pytest.mark.statement("149")
 def test_half_a_surrogate_pair_never_leaves() -> None:
     value = value_of(entity("text/plain; charset=utf-7", b"a+2AA-b"))
     assert "a\ufffdb" == value.value
     assert parse(b"Subject: =?utf-7?Q?a+2AA-b?=\r\n\r\n").header("Subject", HeaderForm.TEXT) == "a\ufffdb"
 
 
+@pytest.mark.statement("138")
 def test_line_ends_are_lf_only_and_nul_is_gone() -> None:
     assert value_of(entity("text/plain", b"a\r\nb\rc\nd\0e")).value == "a\nb\nc\nde"
 
@@ -289,6 +301,7 @@ def test_base64_that_breaks_off_after_six_bits_keeps_what_came_before() -> None:
     assert value_of(entity("text/plain", b"aGVsbG8hQ", "Content-Transfer-Encoding: base64")).value == "hello!"
 
 
+@pytest.mark.statement("142")
 def test_limits_of_one_to_six_octets_never_cut_a_character() -> None:
     octets = entity("text/plain; charset=utf-8", "aé🧾")  # 1 + 2 + 4
     cut = [(value_of(octets, limit).value, value_of(octets, limit).is_truncated) for limit in range(8)]
@@ -309,6 +322,7 @@ def test_limits_of_one_to_six_octets_never_cut_a_character() -> None:
         (40, 'abc <a href="x>y" id=1>def'),
     ],
 )
+@pytest.mark.statement("143")
 def test_html_is_not_cut_inside_a_tag_or_comment(limit: int, value: str) -> None:
     octets = entity("text/html", 'abc <a href="x>y" id=1>def<!-- > it\'s -->gh')
     assert value == value_of(octets, limit).value
@@ -317,6 +331,7 @@ def test_html_is_not_cut_inside_a_tag_or_comment(limit: int, value: str) -> None
 # The Email
 
 
+@pytest.mark.statement("137")
 def test_body_values_are_those_that_the_flags_ask_for() -> None:
     message = parse(
         multipart(
@@ -337,11 +352,13 @@ def test_body_values_are_those_that_the_flags_ask_for() -> None:
     assert fetched(fetch_all=True) == ["A", "B", "C"]
 
 
+@pytest.mark.statement("126")
 def test_the_default_properties_are_those_of_rfc_8621() -> None:
     assert (24, 10) == (len(DEFAULT_EMAIL_PROPERTIES), len(DEFAULT_BODY_PROPERTIES))
     check_properties(DEFAULT_EMAIL_PROPERTIES, DEFAULT_BODY_PROPERTIES)
 
 
+@pytest.mark.statement("146")
 def test_header_fields_are_body_properties_too_and_no_property_gives_empty_objects() -> None:
     message = parse(entity("text/plain", "A", "X-A: =?utf-8?Q?b?="))
     spelled = "header:x-a:asText"
@@ -359,6 +376,7 @@ def test_header_fields_are_body_properties_too_and_no_property_gives_empty_objec
         ([], ["header:"], BadHeaderProperty),
     ],
 )
+@pytest.mark.statement("146")
 def test_unknown_properties_are_refused(
     properties: list[str], body_properties: list[str], error: type[Exception]
 ) -> None:
@@ -366,6 +384,7 @@ def test_unknown_properties_are_refused(
         check_properties(properties, body_properties)
 
 
+@pytest.mark.statement("145")
 def test_the_preview_says_something() -> None:
     html = (
         '<div style="display:none">&zwnj;&nbsp;&zwnj;</div><a href="https://a.test">View in browser</a>'

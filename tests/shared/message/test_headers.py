@@ -26,10 +26,12 @@ def people(value: bytes | str) -> list[tuple[str | None, str]]:
 # Raw and Text
 
 
+@pytest.mark.statement("110")
 def test_raw_keeps_leading_blanks_folding_and_trailing_blanks() -> None:
     assert read(b"  one\r\n\ttwo  ", HeaderForm.RAW) == "  one\r\n\ttwo  "
 
 
+@pytest.mark.statement("110")
 def test_raw_drops_nul_and_replaces_bad_utf8() -> None:
     assert read(b" a\0b\xe9c", HeaderForm.RAW) == " ab\ufffdc"
 
@@ -60,6 +62,7 @@ def test_raw_drops_nul_and_replaces_bad_utf8() -> None:
         (" e\u0301", "é"),
     ],
 )
+@pytest.mark.statement("111", "112", "113")
 def test_text_is_decoded_by_rfc_2047_and_normalised(value: str, text: str) -> None:
     assert text == read(value)
 
@@ -69,6 +72,7 @@ def test_a_long_stack_of_marks_is_left_as_it_is() -> None:
     assert stacked == read(" " + stacked)
 
 
+@pytest.mark.statement("125")
 def test_latin_1_octets_become_replacement_characters() -> None:
     assert read(b" caf\xe9") == "caf\ufffd"
 
@@ -109,12 +113,14 @@ def test_latin_1_octets_become_replacement_characters() -> None:
         ("undisclosed-recipients:;", []),
     ],
 )
+@pytest.mark.statement("114", "115", "125")
 def test_addresses_are_read_exactly_and_broken_ones_as_well_as_can_be(
     value: str, expected: list[tuple[str | None, str]]
 ) -> None:
     assert expected == people(" " + value)
 
 
+@pytest.mark.statement("116")
 def test_groups_keep_their_names_and_loose_neighbours_share_one_without() -> None:
     value = " a@b.test, b@b.test, Team: c@b.test;, Empty:;, d@b.test"
     found = read(value, HeaderForm.GROUPED_ADDRESSES, "To")
@@ -139,6 +145,7 @@ def test_groups_keep_their_names_and_loose_neighbours_share_one_without() -> Non
         ("<>", None),
     ],
 )
+@pytest.mark.statement("117")
 def test_message_ids_lose_brackets_comments_and_folding(value: str, expected: list[str] | None) -> None:
     assert expected == read(" " + value, HeaderForm.MESSAGE_IDS, "References")
 
@@ -165,6 +172,7 @@ def test_message_ids_lose_brackets_comments_and_folding(value: str, expected: li
         ("", None),
     ],
 )
+@pytest.mark.statement("118")
 def test_dates_keep_their_offset_and_rubbish_is_null(value: str, expected: str | None) -> None:
     assert expected == read(" " + value, HeaderForm.DATE, "Date")
 
@@ -178,6 +186,7 @@ def test_dates_keep_their_offset_and_rubbish_is_null(value: str, expected: str |
         ("https://a.test/u", None),
     ],
 )
+@pytest.mark.statement("119")
 def test_urls_lose_brackets_and_comments(value: str, expected: list[str] | None) -> None:
     assert expected == read(" " + value, HeaderForm.URLS, "List-Unsubscribe")
 
@@ -187,6 +196,7 @@ def test_urls_lose_brackets_and_comments(value: str, expected: list[str] | None)
 TWICE = b"Subject: first\r\nsubject: =?utf-8?Q?last?=\r\nX-A: 1\r\n\r\n"
 
 
+@pytest.mark.statement("120")
 def test_the_last_instance_counts_and_all_gives_each_in_order() -> None:
     message = parse(TWICE)
     assert message.header("SUBJECT", HeaderForm.TEXT) == "last"
@@ -195,6 +205,7 @@ def test_the_last_instance_counts_and_all_gives_each_in_order() -> None:
     assert message.header("Missing", all_instances=True) == []
 
 
+@pytest.mark.statement("121")
 def test_the_answer_is_named_as_the_request_spelled_it() -> None:
     asked = ["header:sUbJeCt", "header:Subject:asText:all", "headers", "subject"]
     assert email_json(parse(TWICE), properties=asked) == {
@@ -230,6 +241,7 @@ def test_the_answer_is_named_as_the_request_spelled_it() -> None:
         "header:Sübject",
     ],
 )
+@pytest.mark.statement("121", "122")
 def test_forbidden_and_unknown_forms_are_refused(spelled: str) -> None:
     with pytest.raises(BadHeaderProperty) as refused:
         parse_header_property(spelled)
@@ -289,6 +301,7 @@ def test_fields_know_their_place() -> None:
     assert [b"A: 1\r\n", b"B: 2\r\n 3\r\n"] == [octets[it.start : it.end] for it in parse(octets).fields]
 
 
+@pytest.mark.statement("148")
 def test_fifty_thousand_fields_are_cut_and_the_body_is_still_found() -> None:
     message = parse(b"A: 1\r\n" * 50_000 + b"\r\nbody")
     assert (10_000, b"body") == (len(message.fields), message.root.content())
@@ -301,6 +314,7 @@ def test_a_header_of_two_mebibytes_is_cut_and_the_body_is_still_found() -> None:
     assert DefectCode.HEADER_TOO_LARGE in {defect.code for defect in message.defects}
 
 
+@pytest.mark.statement("148")
 def test_of_twenty_thousand_encoded_words_ten_thousand_are_decoded() -> None:
     message = parse(b"Subject: " + b"=?utf-8?Q?a?= " * 20_000 + b"\r\n\r\n")
     subject = message.header("Subject", HeaderForm.TEXT)

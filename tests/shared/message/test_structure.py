@@ -12,6 +12,7 @@ def leaves(message: Message) -> list[tuple[str | None, bytes]]:
     return [(part.part_id, part.content()) for part in message.root.walk() if not part.is_multipart]
 
 
+@pytest.mark.statement("127")
 def test_leaves_are_numbered_depth_first_and_multiparts_have_neither_id_nor_blob() -> None:
     inner = multipart("alternative", entity("text/plain", "A"), entity("text/html", "B"), boundary="i")
     message = parse(multipart("mixed", inner, entity("text/plain", "C")))
@@ -32,6 +33,7 @@ def test_leaves_are_numbered_depth_first_and_multiparts_have_neither_id_nor_blob
     }
 
 
+@pytest.mark.statement("127")
 def test_an_attached_message_is_a_leaf_with_its_exact_octets() -> None:
     inner = multipart("mixed", entity("text/plain", "deep"), boundary="x")
     message = parse(multipart("mixed", entity("text/plain", "A"), entity("message/rfc822", inner)))
@@ -56,10 +58,12 @@ def test_an_attached_message_is_a_leaf_with_its_exact_octets() -> None:
         (b"--b\r\nA without a header\r\n--b--\r\n", [b"A without a header"]),
     ],
 )
+@pytest.mark.statement("147")
 def test_boundaries_are_whole_lines(body: bytes, expected: list[bytes]) -> None:
     assert expected == [content for _, content in leaves(parse(entity("multipart/mixed; boundary=b", body)))]
 
 
+@pytest.mark.statement("147")
 def test_an_outer_boundary_ends_inner_multiparts_that_never_ended() -> None:
     body = b"--b\r\nContent-Type: multipart/mixed; boundary=i\r\n\r\n--i\r\n\r\nA\r\n--b\r\n\r\nB\r\n--b--\r\n"
     message = parse(entity("multipart/mixed; boundary=b", body))
@@ -67,6 +71,7 @@ def test_an_outer_boundary_ends_inner_multiparts_that_never_ended() -> None:
     assert DefectCode.MISSING_CLOSING_BOUNDARY in codes(message)
 
 
+@pytest.mark.statement("147")
 def test_a_boundary_that_begins_like_another_is_another() -> None:
     inner = multipart("mixed", entity("", "A"), boundary="b2")
     assert [("1", b"A"), ("2", b"B")] == leaves(parse(multipart("mixed", inner, entity("", "B"))))
@@ -99,6 +104,7 @@ def test_two_multiparts_with_one_boundary_lose_nothing() -> None:
     assert b"A" in b"".join(content for _, content in leaves(message))
 
 
+@pytest.mark.statement("148")
 def test_two_thousand_nested_multiparts_end_at_a_hundred() -> None:
     octets = b"".join(entity(f"multipart/mixed; boundary=b{i}", f"--b{i}\r\n") for i in range(2_000)) + b"\r\ndeep"
     message = parse(octets)
@@ -110,6 +116,7 @@ def test_two_thousand_nested_multiparts_end_at_a_hundred() -> None:
     assert email_json(message, properties=["bodyStructure", "textBody", "preview"])
 
 
+@pytest.mark.statement("148")
 def test_of_twenty_thousand_parts_a_thousand_are_made_and_the_last_holds_the_rest() -> None:
     message = parse(entity("multipart/mixed; boundary=b", b"--b\r\n\r\nx\r\n" * 20_000 + b"--b--\r\n"))
     parts = list(message.root.walk())

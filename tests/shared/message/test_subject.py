@@ -30,5 +30,6 @@ from shared.message import base_subject
         ("Re Boiler service", "Re Boiler service"),
     ],
 )
+@pytest.mark.statement("101", "164")
 def test_the_base_subject_is_what_replies_and_lists_leave_alone(subject: str, base: str) -> None:
     assert base == base_subject(subject)
