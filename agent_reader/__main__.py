@@ -2,7 +2,6 @@
 
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -12,8 +11,10 @@ from agent_reader.access_commands.reads import reads_app
 from agent_reader.access_commands.tokens import token_app
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.doctor.command import doctor
+from agent_reader.forget_command import forget
 from agent_reader.relay.client_config import ClientKind, RelayCommand, client_config
 from agent_reader.setup_command import setup
+from agent_reader.status_command import status
 from shared.oauth_command import oauth_app
 from shared.settings import ConfigurationError, load_settings
 
@@ -24,6 +25,8 @@ app.add_typer(reads_app, name="reads")
 app.add_typer(oauth_app(lambda path: load_settings(path, ReaderSettings).accounts, DEFAULT_PATH), name="oauth")
 app.command()(doctor)
 app.command()(setup)
+app.command()(status)
+app.command()(forget)
 
 _WRONG: Final = 2
 
@@ -49,36 +52,6 @@ def serve(config: Config = DEFAULT_PATH) -> None:
     log = new_log(sys.stderr)
     pass_on_warnings(log)
     run(settings, log)
-
-
-@app.command()
-def status(config: Config = DEFAULT_PATH) -> None:
-    """Show how whole and fresh the index of each account is."""
-    from agent_reader.listening import check_owner  # noqa: PLC0415 - heavy
-    from agent_reader.store.database import account_file  # noqa: PLC0415 - heavy
-    from agent_reader.store.store import Store  # noqa: PLC0415 - heavy
-
-    settings = load_settings(config, ReaderSettings)
-    folder = settings.store.folder
-    check_owner(folder)
-    store = Store(folder, _now)
-    try:
-        for account in settings.accounts:
-            # Looking must not make a file.
-            if not account_file(folder, account.id).exists():
-                print(f"{account.id}: never synced")
-                continue
-            found = store.status(account.id)
-            fresh = "fresh" if store.account_status(account.id).fresh else "stale"
-            last = _moment(found.settled_at) if found.settled_at else "never"
-            print(f"{account.id}: {fresh}, {found.messages} messages, last whole sync {last}")
-            if found.failure is not None:
-                print(f"  since {_moment(found.failure.at)}: {found.failure.code}: {found.failure.detail}")
-                print(f"  {found.failure.fix}")
-            for mailbox, aside in found.set_aside:
-                print(f"  set aside: UID {aside.uid} in {_shown(mailbox)}: {aside.code}: {aside.cause} {aside.fix}")
-    finally:
-        store.close()
 
 
 @app.command("parse")
@@ -138,19 +111,6 @@ def print_client_config(
     # Apart, so that the form alone can go into a file.
     print(where, file=sys.stderr)
     print(form)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _moment(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _shown(untrusted_name: str) -> str:
-    # A mailbox name may hold what a terminal obeys.
-    return "".join(character if character.isprintable() else "?" for character in untrusted_name)
 
 
 if __name__ == "__main__":

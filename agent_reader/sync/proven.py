@@ -34,17 +34,27 @@ class ProvenLogins:
             if proven.get(login.id) == _described(login):
                 return
             proven[login.id] = _described(login)
-            descriptor, name = tempfile.mkstemp(prefix=".proven-", dir=self._path.parent)
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    json.dump(proven, file)
-                    file.flush()
-                    os.fsync(file.fileno())
-                Path(name).replace(self._path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    Path(name).unlink()
-                raise
+            self._write(proven)
+
+    def forget(self, account_id: str) -> None:
+        """Forget an account: its next start is a first one."""
+        with self._lock:
+            proven = self._read()
+            if proven.pop(account_id, None) is not None:
+                self._write(proven)
+
+    def _write(self, proven: dict[str, str]) -> None:
+        descriptor, name = tempfile.mkstemp(prefix=".proven-", dir=self._path.parent)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump(proven, file)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(self._path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                Path(name).unlink()
+            raise
 
     def _read(self) -> dict[str, str]:
         try:
