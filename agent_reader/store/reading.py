@@ -132,7 +132,7 @@ def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Read
         blob_handles=blobs.handles_of(message) if octets is not None else (),
         sender=sender,
         sender_domain=sender_domain,
-        signs_in=is_sign_in_mail(subject, readable.text),
+        signs_in=_signs_in(subject, readable),
     )
 
 
@@ -150,7 +150,11 @@ def sender_of(addresses: JSON) -> tuple[str, str]:
 
 def signs_in(message: Message) -> bool:
     """Whether a message, kept or whole, holds what signs somebody in."""
-    return is_sign_in_mail(_text(message, "Subject"), readable_text(message).text)
+    return _signs_in(_text(message, "Subject"), readable_text(message))
+
+
+def _signs_in(subject: str, readable: ReadableText) -> bool:
+    return is_sign_in_mail(subject, readable.text, [link.target for link in readable.links])
 
 
 def threading_of(header: bytes) -> tuple[tuple[str, ...], str]:
