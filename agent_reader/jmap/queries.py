@@ -1,5 +1,6 @@
 """The methods that find mail and tell what changed: from untrusted arguments to one question, and back to JSON."""
 
+from datetime import datetime
 from typing import Any, Final
 
 from agent_reader.jmap.asking import Asking
@@ -171,6 +172,13 @@ def _coverage_json(covered: Coverage) -> dict[str, Any]:
         "isComplete": covered.is_complete,
         "unreadMailboxIds": covered.unread_mailbox_ids,
         "setAside": covered.set_aside,
-        "asOf": None if covered.settled_at is None else f"{covered.settled_at:%Y-%m-%dT%H:%M:%SZ}",
+        "asOf": _utc_date(covered.settled_at),
         "failure": covered.failure_code,
+        "behind": [
+            {"id": each.id, "asOf": _utc_date(each.looked_at), "failure": each.failure_code} for each in covered.behind
+        ],
     }
+
+
+def _utc_date(moment: datetime | None) -> str | None:
+    return None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%SZ}"

@@ -72,17 +72,28 @@ def read_status(connection: apsw.Connection) -> MirrorStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class MailboxBehind:
+    """A Mailbox that cannot be looked at now: when it was last brought up to date, and why it cannot be since."""
+
+    id: str
+    looked_at: datetime | None
+    failure_code: str
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of the mail the index covers, for whoever asks it.
 
     `unread_mailbox_ids` are Mailboxes that were not read to their end yet; `set_aside` counts messages that cannot be
-    had; `settled_at` is when the last whole round ended, `failure_code` why the one after it did not.
+    had; `settled_at` is when the last whole round ended, `failure_code` why the one after it did not. `behind` are
+    Mailboxes that are older than that.
     """
 
     unread_mailbox_ids: tuple[str, ...]
     set_aside: int
     settled_at: datetime | None
     failure_code: str | None
+    behind: tuple[MailboxBehind, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -99,9 +110,14 @@ def read_coverage(connection: apsw.Connection) -> Coverage:
     unread = connection.execute(
         "SELECT id FROM mailboxes WHERE standing = 'listed' AND selectable AND looked_tick IS NULL ORDER BY name"
     )
+    behind = connection.execute(
+        "SELECT id, looked_at, failure_code FROM mailboxes WHERE standing = 'listed' AND failed_at IS NOT NULL "
+        "ORDER BY name"
+    )
     return Coverage(
         unread_mailbox_ids=tuple(str(mailbox_id) for (mailbox_id,) in unread),
         set_aside=int(connection.execute("SELECT count(*) FROM set_aside").get),
         settled_at=None if settled_at is None else datetime.fromtimestamp(settled_at, UTC),
         failure_code=failure_code,
+        behind=tuple(MailboxBehind(str(each), moment_of(at), str(code)) for each, at, code in behind),
     )

@@ -313,6 +313,7 @@ async def test_a_query_says_what_it_covers_to_who_knows_the_word(standing: House
         "setAside": 0,
         "asOf": "2026-11-29T12:00:00Z",
         "failure": None,
+        "behind": [],
     } == (await ask(standing, name))["coverage"]
     assert "coverage" not in await ask(standing, name, using=(CORE, MAIL))
 
@@ -322,6 +323,13 @@ async def test_a_failure_and_a_mailbox_that_was_never_read_are_said(served: Hous
     mirror.failed("unreachable", "imap.internal is down", "Wait.")
     coverage = (await ask(served, "Email/query"))["coverage"]
     assert ("unreachable", "2026-11-29T12:00:00Z") == (coverage["failure"], coverage["asOf"])
+    assert "imap.internal" not in str(coverage)
+    processed = next(mailbox for mailbox in mirror.mailboxes() if mailbox.name == "Processed")
+    mirror.mailbox_failed(processed.id, "refused", "NO not now at imap.internal", "Wait.")
+    coverage = (await ask(served, "Email/query"))["coverage"]
+    (behind,) = coverage["behind"]
+    assert ("refused", "2026-11-29T12:00:00Z") == (behind["failure"], behind["asOf"])
+    assert behind["id"].startswith("F")
     assert "imap.internal" not in str(coverage)
 
 
