@@ -23,6 +23,10 @@ _MISTAKE: Final = 2
 
 _OPERATOR: Final = "operator"
 
+_MOMENTS: Final = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"]
+
+_NO_HEADS: Final = "Compared with no published heads: a chain made anew, or a copy put back, would not be seen."
+
 app = typer.Typer(
     name="change-executor",
     help="Moves what a person signed, and nothing else.",
@@ -33,7 +37,9 @@ app = typer.Typer(
 token = typer.Typer(help="The tokens that let agents propose.", no_args_is_help=True)
 user = typer.Typer(help="The people who may decide.", no_args_is_help=True)
 audit = typer.Typer(help="The journal, looked at.", no_args_is_help=True)
+agent = typer.Typer(help="The agents that propose.", no_args_is_help=True)
 app.add_typer(token, name="token")
+app.add_typer(agent, name="agent")
 app.add_typer(user, name="user")
 app.add_typer(audit, name="audit")
 
@@ -100,6 +106,48 @@ def revoke_token(token_id: str, config: Config = DEFAULT_CONFIG) -> None:
         print(f"Token {row.id} of {row.agent} opens nothing any more.")
 
 
+@agent.command("revoke")
+def revoke_agent(name: str, config: Config = DEFAULT_CONFIG) -> None:
+    """Revoke an agent: all its tokens at once, and its proposals that nobody has moved yet."""
+    with _journal(config) as (journal, _):
+        from change_executor.agents import revoke_agent as revoke  # noqa: PLC0415 - the journal is heavy
+
+        done = revoke(journal, name, _OPERATOR)
+        print(f"{name} may propose nothing any more: {len(done.tokens)} tokens, {len(done.proposals)} proposals ended.")
+        for proposal_id in done.in_flight:
+            print(f"{proposal_id} is in flight: it is concluded first. See: change-executor audit show {proposal_id}")
+
+
+@app.command()
+def undo(
+    proposals: Annotated[list[str] | None, typer.Argument(help="Proposals whose moves are taken back.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Everything that this agent proposed and that was moved.")] = None,
+    since: Annotated[
+        datetime | None,
+        typer.Option(help="With --agent: only what was moved since then (UTC).", formats=_MOMENTS),
+    ] = None,
+    config: Config = DEFAULT_CONFIG,
+) -> None:
+    """Move messages back to where they came from, if they still lie where they were put."""
+    if bool(proposals) == (agent is not None) or (agent is None) != (since is None):
+        _tell("Name proposals, or an agent and a moment: --agent NAME --since 2026-11-29T08:00:00")
+        raise typer.Exit(_MISTAKE)
+    with _journal(config) as (journal, settings):
+        from change_executor.undoing import undo_proposals, undo_since  # noqa: PLC0415 - the journal is heavy
+
+        if agent is not None and since is not None:
+            done = undo_since(journal, settings, agent, since.replace(tzinfo=UTC), _OPERATOR)
+        else:
+            done = undo_proposals(journal, settings, proposals or [], _OPERATOR)
+        for proposal_id in done.undoing:
+            print(f"{proposal_id}: it is moved back. See: change-executor audit show {proposal_id}")
+        for proposal_id, refusal in done.refused:
+            print(f"{proposal_id}: not moved back: {refusal.value}")
+        print(f"{len(done.undoing)} asked for, {len(done.refused)} refused.")
+        if done.refused:
+            raise typer.Exit(1)
+
+
 @user.command("add")
 def add_user(name: str, config: Config = DEFAULT_CONFIG) -> None:
     """Let a person decide; they come in by a link."""
@@ -125,34 +173,103 @@ def link_user(name: str, config: Config = DEFAULT_CONFIG) -> None:
 def stop(config: Config = DEFAULT_CONFIG) -> None:
     """Press the stop button: no proposal is taken and nothing moves until `resume`."""
     with _journal(config) as (journal, settings):
-        from change_executor.switch import press_stop  # noqa: PLC0415 - the journal is heavy
+        from change_executor.switch import in_flight, press_stop  # noqa: PLC0415 - the journal is heavy
 
         print("Stopped." if press_stop(journal, _OPERATOR) else "It was stopped already.")
+        with journal.reading() as connection:
+            found = in_flight(connection)
+        for proposal_id in found.in_flight:
+            print(f"{proposal_id} is in flight: its command may have left, and it is concluded by looking.")
+        print(f"{len(found.in_flight)} in flight, {len(found.held)} held.")
         _tell(f"In the journal {settings.journal.url}")
 
 
 @app.command()
 def resume(config: Config = DEFAULT_CONFIG) -> None:
-    """Release the stop button."""
-    with _journal(config) as (journal, _):
-        from change_executor.switch import release_stop  # noqa: PLC0415 - the journal is heavy
+    """Release the stop button; what waited goes on at once."""
+    with _journal(config) as (journal, settings):
+        from change_executor.switch import release_stop, stop_file_present  # noqa: PLC0415 - the journal is heavy
 
+        if stop_file_present(settings.stop_file):
+            _tell(f"The stop file {settings.stop_file} is still there. Remove it first, then resume.")
+            raise typer.Exit(_MISTAKE)
         print("Released." if release_stop(journal, _OPERATOR) else "It was not stopped.")
 
 
 @audit.command("verify")
-def verify_audit(config: Config = DEFAULT_CONFIG) -> None:
-    """Verify the whole journal; exit status 1 where something is wrong."""
-    with _journal(config) as (journal, _):
+def verify_audit(
+    heads: Annotated[
+        list[Path] | None,
+        typer.Option(help="A file that heads were told to: a heads_file, or the log. The configured one is read too."),
+    ] = None,
+    config: Config = DEFAULT_CONFIG,
+) -> None:
+    """Verify the whole journal, and that it still has every published head; exit status 1 where something is wrong."""
+    with _journal(config) as (journal, settings):
         from change_executor.audit import verify  # noqa: PLC0415 - the journal is heavy
 
+        configured = settings.journal.heads_file
+        files = [*(heads or []), *([] if configured is None else [configured])]
+        published = _published(files)
         with journal.reading() as connection:
-            found = verify(connection)
+            found = verify(connection, published)
         for finding in found.findings:
             print(f"{finding.fault.value}: {finding.subject}: {finding.detail}")
         print(f"{found.events} events, head {found.head}")
+        _tell(f"Compared with {len(published)} published heads." if published else _NO_HEADS)
         if found.findings:
             raise typer.Exit(1)
+
+
+@audit.command("export")
+def export_audit(
+    after: Annotated[int, typer.Option(help="Only the events after this number.")] = 0,
+    config: Config = DEFAULT_CONFIG,
+) -> None:
+    """Print every event as a line of JSON."""
+    with _journal(config) as (journal, _):
+        from change_executor.records import export_events  # noqa: PLC0415 - the journal is heavy
+
+        with journal.reading() as connection:
+            for line in export_events(connection, after):
+                print(line)
+
+
+@audit.command("show")
+def show_audit(
+    named: Annotated[str, typer.Argument(metavar="PROPOSAL|MESSAGE", help="A proposal (P...) or an Email id (M...).")],
+    config: Config = DEFAULT_CONFIG,
+) -> None:
+    """Print all that is on record about a proposal, or about every proposal for a message."""
+    with _journal(config) as (journal, _):
+        from change_executor.errors import NoSuchProposal  # noqa: PLC0415 - with the command
+        from change_executor.records import show  # noqa: PLC0415 - the journal is heavy
+
+        try:
+            with journal.reading() as connection:
+                for line in show(connection, named):
+                    print(line)
+        except NoSuchProposal:
+            _tell(f"Nothing is on record about {named!r}.")
+            raise typer.Exit(_MISTAKE) from None
+
+
+def _published(files: list[Path]) -> dict[int, str]:
+    from change_executor.heads import published_heads  # noqa: PLC0415 - with the command
+
+    found: dict[int, str] = {}
+    for file in files:
+        try:
+            with file.open(encoding="utf-8", errors="replace") as lines:
+                heads = published_heads(lines)
+        except OSError as error:
+            _tell(f"{file} cannot be read: {error.strerror}.")
+            raise typer.Exit(_MISTAKE) from None
+        if not heads:
+            _tell(f"{file} tells no head.")
+            raise typer.Exit(_MISTAKE)
+        found |= heads
+    return found
 
 
 @contextmanager
@@ -165,10 +282,16 @@ def _journal(config: Path, *, may_create: bool = False) -> "Iterator[tuple[Journ
         journal = open_journal(settings.journal.url, _utc_now, may_create=may_create)
         if is_new:
             _tell(f"Made a new journal: {settings.journal.url}")
+        committed: list[bool] = []
+        journal.listen(lambda: committed.append(True))
         try:
             yield journal, settings
         finally:
             journal.close()
+            if committed:
+                from change_executor.watch import poke  # noqa: PLC0415 - only what wrote wakes the daemon
+
+                poke(journal_path(settings.journal.url))
 
 
 @contextmanager

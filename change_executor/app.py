@@ -17,7 +17,6 @@ from typing import Final
 
 import structlog
 import uvicorn
-from sqlalchemy import select
 from starlette.types import ASGIApp
 
 from change_executor import checkpoints
@@ -27,16 +26,17 @@ from change_executor.config import ExecutorSettings
 from change_executor.connections import Connections
 from change_executor.evidence.reader_link import AccountUnknown, ReaderFailure, ReaderLink
 from change_executor.examine import examine_queues, examined_before
+from change_executor.heads import HeadPublisher
 from change_executor.intake.app import make_app as make_intake
-from change_executor.journal import schema
 from change_executor.journal.journal import Journal
-from change_executor.journal.open import open_journal
+from change_executor.journal.open import journal_path, open_journal
 from change_executor.listening import listeners
 from change_executor.logs import configure_logs
 from change_executor.mover import Mover
 from change_executor.peers import PeerUidGate, can_tell_tcp_peers
 from change_executor.review.app import make_app as make_review
 from change_executor.sign_ins import SignIns
+from change_executor.watch import Watch
 from change_executor.worker import Worker, make_worker, take_worker_lock
 from shared.bounded_http import BACKLOG
 from shared.imap_login import ImapFailure
@@ -60,10 +60,12 @@ def serve(settings: ExecutorSettings, checkpoint: Checkpoint = checkpoints.pass_
     """
     configure_logs()
     journal = open_journal(settings.journal.url, _utc_now)
+    told = settings.journal
+    heads = HeadPublisher(journal, _log, file=told.heads_file, every_seconds=told.heads_every_seconds)
     connections = Connections(SignIns(journal.now))
     deadline = _Deadline(connections)
     try:
-        _tell_head(journal, "journal:open")
+        heads.start()
         mover = Mover(connections)
         # Before anything is written: a second executor must leave no trace in the journal of the first.
         lock = take_worker_lock(settings.journal.url)
@@ -71,9 +73,15 @@ def serve(settings: ExecutorSettings, checkpoint: Checkpoint = checkpoints.pass_
         _ask_reader(settings)
         worker = make_worker(journal, settings, mover=mover, connections=connections, log=_log, checkpoint=checkpoint)
         worker.hold(lock)
-        asyncio.run(_Serving(settings, journal, worker, deadline).run())
-        _tell_head(journal, "journal:close")
+        watch = Watch(journal, journal_path(settings.journal.url), settings.stop_file, worker.wake, _log)
+        watch.start()
+        try:
+            asyncio.run(_Serving(settings, journal, worker, deadline).run())
+        finally:
+            watch.stop()
+        heads.stop()
     finally:
+        heads.close()
         deadline.cancel()
         journal.close()
 
@@ -247,15 +255,6 @@ def _is_separated(settings: ExecutorSettings) -> bool:
     """Whether agents are known to run as other users than the reviewers, and than this process."""
     agents = settings.intake.allow_uids
     return bool(agents) and can_tell_tcp_peers() and not agents & (settings.review.allow_uids | {os.geteuid()})
-
-
-def _tell_head(journal: Journal, event: str) -> None:
-    # Published where the executor's user cannot take it back; `docs/journal.md` says what it is good for.
-    with journal.reading() as connection:
-        head = connection.execute(
-            select(schema.events.c.seq, schema.events.c.hash).order_by(schema.events.c.seq.desc()).limit(1)
-        ).first()
-    _log.info(event, events=head.seq if head else 0, head=head.hash if head else None)
 
 
 def _utc_now() -> datetime:

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, assert_never
 from sqlalchemy import Connection, select
 
 from change_executor import checkpoints, errand
+from change_executor.agents import end_revoked, is_revoked
 from change_executor.carrying_out import Ending, MoveSession, carry_out
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings, Queue
@@ -18,11 +19,20 @@ from change_executor.errand import Errand
 from change_executor.errors import VersionChanged
 from change_executor.journal import moves, schema
 from change_executor.journal.journal import Journal, Proposal, Writing, is_stopped, read_proposal
-from change_executor.journal.moves import EXECUTOR, Intent, MoveKind
+from change_executor.journal.moves import EXECUTOR, CopyStep, Intent, MoveKind
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Outcome, Waiting
-from change_executor.policy import MOVES_WINDOW, Approval, MovingRuling, judge_moving, policy_version
+from change_executor.policy import (
+    MOVES_DAY,
+    MOVES_WINDOW,
+    Approval,
+    Moves,
+    MovingRuling,
+    judge_moving,
+    policy_version,
+)
 from change_executor.steps import end, wait, waiting_for
+from change_executor.switch import stop_file_present
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.proposal import State
 from shared.settings import ConfigurationError
@@ -30,6 +40,7 @@ from shared.settings import ConfigurationError
 _WAITING_FOR: Final = {
     MovingRuling.STOPPED: Waiting.STOPPED,
     MovingRuling.TOO_MANY_MOVES: Waiting.MOVES_PER_HOUR,
+    MovingRuling.TOO_MANY_MOVES_TODAY: Waiting.MOVES_PER_DAY,
 }
 
 
@@ -37,7 +48,7 @@ class Mover(Protocol):
     """What opens sessions that can move; `change_executor.mover.Mover` is the one that there is."""
 
     def session(  # noqa: D102 - see the mover
-        self, login: ImapLogin, mailboxes: Iterable[str]
+        self, login: ImapLogin, mailboxes: Iterable[str], *, copying: bool = False
     ) -> AbstractContextManager[MoveSession]: ...
 
 
@@ -74,7 +85,8 @@ class Apply:
             return
         try:
             # Signing in comes before the claim: a server that is down costs no step of the proposal.
-            with self._mover.session(self._login(queue), errand.mailboxes_of(queue)) as session:
+            names, copying = errand.mailboxes_of(queue), errand.may_copy(queue)
+            with self._mover.session(self._login(queue), names, copying=copying) as session:
                 claimed = self._claim(proposal_id)
                 if claimed is not None:
                     self._run(session, claimed)
@@ -90,7 +102,7 @@ class Apply:
             proposal = read_proposal(connection, proposal_id)
             if proposal.state is not State.UNDOING:
                 return
-            stopped = is_stopped(connection)
+            stopped = self._stopped(connection)
             back = errand.to_undo(connection, self._settings, proposal)
         if stopped:
             self._wait(proposal_id, State.UNDOING, Waiting.STOPPED)
@@ -99,7 +111,7 @@ class Apply:
             self._refuse_undo(proposal, back)
             return
         try:
-            with self._mover.session(self._login(back.queue), back.mailboxes()) as session:
+            with self._mover.session(self._login(back.queue), back.mailboxes(), copying=back.may_copy) as session:
                 self._run(session, back)
         except VersionChanged:
             return
@@ -139,9 +151,16 @@ class Apply:
             Approval(proposal.to_role, proposal.expires_at, proposal.policy_version),
             policy_now="" if queue is None else policy_version(self._settings, queue),
             now=now,
-            moves_in_last_hour=moves.begun_since(connection, proposal.queue, now - MOVES_WINDOW),
-            stopped=is_stopped(connection),
+            moves=Moves(
+                moves.begun_since(connection, proposal.queue, now - MOVES_WINDOW),
+                moves.begun_since(connection, proposal.queue, now - MOVES_DAY),
+            ),
+            revoked=is_revoked(connection, proposal.agent),
+            stopped=self._stopped(connection),
         )
+
+    def _stopped(self, connection: Connection) -> bool:
+        return is_stopped(connection) or stop_file_present(self._settings.stop_file)
 
     def _claim(self, proposal_id: str, *, only_judge: bool = False) -> Errand | None:
         self._checkpoint(checkpoints.CLAIM_BEFORE)
@@ -174,13 +193,17 @@ class Apply:
                     or moves.under_way(writing.connection, task.proposal.id) is not None
                 ):
                     raise VersionChanged(task.proposal.id)
-                if writing.stopped():
+                if self._stopped(writing.connection):
                     return Ending(Event.NOTHING_SENT, waiting=Waiting.STOPPED)
                 begun.append(moves.begin(writing, intent))
             self._checkpoint(checkpoints.INTENT_COMMITTED)
             return None
 
-        ending = carry_out(session, task, commit, self._checkpoint)
+        def note(step: CopyStep, new_uid: int) -> None:
+            with self._journal.writing() as writing:
+                moves.come_as_far(writing, begun[0], step, new_uid)
+
+        ending = carry_out(session, task, commit, note, self._checkpoint)
         self._checkpoint(checkpoints.OUTCOME_BEFORE)
         with self._journal.writing() as writing:
             if begun and ending.event is not Event.DOUBT:
@@ -227,10 +250,12 @@ def conclude_errand(writing: Writing, task: Errand, ending: Ending) -> None:
 
 def _stand_back(writing: Writing, proposal: Proposal, ruling: MovingRuling) -> None:
     match ruling:
-        case MovingRuling.STOPPED | MovingRuling.TOO_MANY_MOVES:
+        case MovingRuling.STOPPED | MovingRuling.TOO_MANY_MOVES | MovingRuling.TOO_MANY_MOVES_TODAY:
             wait(writing, proposal, _WAITING_FOR[ruling])
         case MovingRuling.EXPIRED:
             end(writing, proposal, Event.EXPIRE, Outcome.NOT_DECIDED_IN_TIME)
+        case MovingRuling.AGENT_REVOKED:
+            end_revoked(writing, proposal, EXECUTOR)
         case MovingRuling.POLICY_CHANGED:
             _ask_again(writing, proposal)
         case MovingRuling.ALLOWED:

@@ -7,25 +7,31 @@ from typing import Protocol
 
 from change_executor import checkpoints
 from change_executor.checkpoints import Checkpoint
-from change_executor.errand import Errand
+from change_executor.config import Queue
+from change_executor.copying import CopySession, NoteStep, copy_over
+from change_executor.errand import Errand, may_copy
 from change_executor.errors import MailboxRefused
-from change_executor.journal.moves import Intent, MoveKind
+from change_executor.journal.moves import Intent, MoveKind, MoveMethod
 from change_executor.lifecycle import Event
-from change_executor.looking import MailboxStatus, OpenedMailbox, SeenMessage
+from change_executor.looking import MailboxStatus
 from change_executor.move_reply import Answer, MoveReply
 from change_executor.outcomes import Outcome, Waiting
+from change_executor.sighting import lies_elsewhere
 from shared.imap_login import ImapFailure
 
 
-class MoveSession(Protocol):
+class Capable(Protocol):
+    """What tells what a server offers."""
+
+    def has_capability(self, name: str) -> bool: ...  # noqa: D102 - see looking
+
+
+class MoveSession(CopySession, Protocol):
     """What an errand needs of the mover; `change_executor.mover.MoveSession` is the one that there is."""
 
-    def select(self, mailbox: str) -> OpenedMailbox: ...  # noqa: D102 - see the mover
     def move_one(self, uid: int, target: str) -> MoveReply: ...  # noqa: D102 - see the mover
-    def examine(self, mailbox: str) -> OpenedMailbox: ...  # noqa: D102 - see the mover
     def status(self, mailbox: str) -> MailboxStatus: ...  # noqa: D102 - see the mover
-    def fetch(self, uid: int) -> SeenMessage | None: ...  # noqa: D102 - see the mover
-    def has(self, uid: int) -> bool: ...  # noqa: D102 - see the mover
+    def has_capability(self, name: str) -> bool: ...  # noqa: D102 - see the mover
     def uids_from(self, uid: int) -> list[int]: ...  # noqa: D102 - see the mover
 
 
@@ -43,15 +49,16 @@ class Ending:
 class _Ready:
     intent: Intent
     flags: frozenset[str]
-    uidnext_elsewhere: dict[str, int]
 
 
 # Commits the intent, or returns why the errand may not go on after all.
 CommitIntent = Callable[[Intent], Ending | None]
 
 
-def carry_out(session: MoveSession, errand: Errand, commit: CommitIntent, checkpoint: Checkpoint) -> Ending:
-    """Carry one errand out; `commit` is called once, before the first octet of the MOVE.
+def carry_out(
+    session: MoveSession, errand: Errand, commit: CommitIntent, note: NoteStep, checkpoint: Checkpoint
+) -> Ending:
+    """Carry one errand out; `commit` is called once, before the first octet of the MOVE, `note` after a copy's steps.
 
     Never raises `ImapFailure` or `MailboxRefused`: before the MOVE they mean that nothing was sent, after it a doubt.
     """
@@ -67,9 +74,12 @@ def carry_out(session: MoveSession, errand: Errand, commit: CommitIntent, checkp
     if refused is not None:
         return refused
     checkpoint(checkpoints.MOVE_BEFORE)
-    reply = session.move_one(errand.source_uid, errand.target)
-    checkpoint(checkpoints.MOVE_ANSWERED)
     try:
+        if ready.intent.method is MoveMethod.COPY:
+            reply = copy_over(session, ready.intent, note, checkpoint)
+        else:
+            reply = session.move_one(errand.source_uid, errand.target)
+        checkpoint(checkpoints.MOVE_ANSWERED)
         ending = _judge(session, errand, ready, reply)
     except (ImapFailure, MailboxRefused):
         return Ending(Event.DOUBT)
@@ -77,7 +87,17 @@ def carry_out(session: MoveSession, errand: Errand, commit: CommitIntent, checkp
     return ending
 
 
+def method_on(session: Capable, queue: Queue) -> MoveMethod | None:
+    """Return how a message of this queue is moved on this server, or None where it cannot be."""
+    if session.has_capability("MOVE"):
+        return MoveMethod.MOVE
+    return MoveMethod.COPY if may_copy(queue) and session.has_capability("UIDPLUS") else None
+
+
 def _check(session: MoveSession, errand: Errand, checkpoint: Checkpoint) -> _Ready | Ending:
+    method = method_on(session, errand.queue)
+    if method is None:
+        return Ending(Event.NOTHING_SENT, waiting=Waiting.MOVE_NOT_OFFERED)
     opened = session.select(errand.source)
     checkpoint(checkpoints.SOURCE_OPENED)
     if opened.read_only:
@@ -91,7 +111,7 @@ def _check(session: MoveSession, errand: Errand, checkpoint: Checkpoint) -> _Rea
     if message.sha256 != errand.octets_sha256:
         return Ending(Event.CHANGED, Outcome.MESSAGE_CHANGED)
     target = session.status(errand.target)
-    elsewhere = _uidnext_elsewhere(session, errand)
+    elsewhere = _elsewhere(session, errand)
     checkpoint(checkpoints.TARGET_ASKED)
     intent = Intent(
         proposal=errand.proposal.id,
@@ -106,16 +126,19 @@ def _check(session: MoveSession, errand: Errand, checkpoint: Checkpoint) -> _Rea
         octets_sha256=message.sha256,
         size=message.size,
         internaldate=message.internaldate,
+        method=method,
+        elsewhere=elsewhere,
     )
-    return _Ready(intent, message.flags, elsewhere)
+    return _Ready(intent, message.flags)
 
 
-def _uidnext_elsewhere(session: MoveSession, errand: Errand) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _elsewhere(session: MoveSession, errand: Errand) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
     for mailbox in errand.others():
         # A destination that this message has no business in must not hold it up.
         with suppress(MailboxRefused):
-            found[mailbox] = session.status(mailbox).uidnext
+            status = session.status(mailbox)
+            found[mailbox] = (status.uidvalidity, status.uidnext)
     return found
 
 
@@ -152,17 +175,9 @@ def _verify(session: MoveSession, errand: Errand, ready: _Ready, reply: MoveRepl
     if session.examine(errand.source).uidvalidity != intent.source_uidvalidity or session.has(errand.source_uid):
         return Ending(Event.DOUBT)
     # MOVE is no claim: two sessions that move one UID at the same moment both succeed, on Dovecot and on Cyrus.
-    if any(_lies_in(session, errand, mailbox, uidnext) for mailbox, uidnext in ready.uidnext_elsewhere.items()):
+    if lies_elsewhere(session, intent):
         return Ending(Event.DOUBT, waiting=Waiting.MOVED_TWICE)
     return Ending(Event.MOVED, _success(errand, kept=ready.flags <= moved.flags), new_uid=copyuid.target_uid)
-
-
-def _lies_in(session: MoveSession, errand: Errand, mailbox: str, uidnext: int) -> bool:
-    if session.status(mailbox).uidnext == uidnext:
-        return False
-    session.examine(mailbox)
-    messages = (session.fetch(uid) for uid in session.uids_from(uidnext))
-    return any(message is not None and message.sha256 == errand.octets_sha256 for message in messages)
 
 
 def _refusal(errand: Errand) -> Outcome:

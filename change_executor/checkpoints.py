@@ -15,6 +15,11 @@ INTENT_BEFORE: Final = "intent:before"
 INTENT_COMMITTED: Final = "intent:committed"
 MOVE_BEFORE: Final = "move:before"
 MOVE_ANSWERED: Final = "move:answered"
+COPY_ANSWERED: Final = "copy:answered"
+COPY_NOTED: Final = "copy:noted"
+FLAG_ANSWERED: Final = "flag:answered"
+FLAG_NOTED: Final = "flag:noted"
+EXPUNGE_ANSWERED: Final = "expunge:answered"
 MOVE_VERIFIED: Final = "move:verified"
 OUTCOME_BEFORE: Final = "outcome:before"
 OUTCOME_COMMITTED: Final = "outcome:committed"
@@ -40,6 +45,12 @@ CHECKPOINTS: Final = (
     INTENT_COMMITTED,
     MOVE_BEFORE,
     MOVE_ANSWERED,
+    # of a move by copy, between the two before
+    COPY_ANSWERED,
+    COPY_NOTED,
+    FLAG_ANSWERED,
+    FLAG_NOTED,
+    EXPUNGE_ANSWERED,
     MOVE_VERIFIED,
     OUTCOME_BEFORE,
     OUTCOME_COMMITTED,

@@ -1,12 +1,12 @@
 """The executor's configuration file, `executor.toml`."""
 
 from pathlib import Path
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from shared.imap_login import ImapLogin
-from shared.proposal import QUEUE_PATTERN, ROLE_PATTERN
+from shared.proposal import AGENT_PATTERN, QUEUE_PATTERN, ROLE_PATTERN
 from shared.settings import AbsolutePath, Section, absolute_sqlite_url
 
 DEFAULT_PATH: Final = Path("/etc/mailwarrant/executor.toml")
@@ -53,15 +53,26 @@ class Reader(Section):
 
 
 class JournalSettings(Section):
-    """`[journal]`: the database, e.g. `sqlite:////var/lib/change-executor/journal.db`."""
+    """`[journal]`: the database, e.g. `sqlite:////var/lib/change-executor/journal.db`.
+
+    `heads_file` belongs to another user and is only ever appended to: each line tells the chain's head, at most once in
+    `heads_every_seconds`.
+    """
 
     url: Annotated[str, AfterValidator(absolute_sqlite_url)]
+    heads_file: AbsolutePath | None = None
+    # What happened within a minute can be made unhappened together with its head; each line is some 150 octets.
+    heads_every_seconds: Annotated[int, Field(ge=1, le=3600)] = 60
 
 
 class Destination(Section):
-    """`[queues.to.ROLE]`: a mailbox that messages may be moved to, as the credential names it."""
+    """`[queues.to.ROLE]`: a mailbox that messages may be moved to, as the credential names it.
+
+    `dangerous` says that it may be Trash, Junk or All Mail, which are refused otherwise.
+    """
 
     mailbox: MailboxName
+    dangerous: bool = False
 
 
 class Queue(Section):
@@ -69,6 +80,8 @@ class Queue(Section):
 
     `credential` names the move login, `account` the reader's account, `undo` whether a person may move back.
     `authserv_id` is the name that the mail server signs its Authentication-Results with; without it none is believed.
+    `agents` are those that may propose, None for any that has a token. `without_move` says what to do on a server
+    without MOVE: refuse to start, or copy, flag and expunge one message by its UID.
     """
 
     id: Annotated[str, StringConstraints(pattern=QUEUE_PATTERN)]
@@ -77,6 +90,10 @@ class Queue(Section):
     incoming: MailboxName
     authserv_id: Annotated[str, StringConstraints(pattern=r"^[!-~]+$", max_length=255)] | None = None
     undo: bool = True
+    agents: (
+        Annotated[tuple[Annotated[str, StringConstraints(pattern=AGENT_PATTERN)], ...], Field(min_length=1)] | None
+    ) = None
+    without_move: Literal["refuse", "copy"] = "refuse"
     to: Annotated[
         dict[Annotated[str, StringConstraints(pattern=ROLE_PATTERN)], Destination], Field(min_length=1, max_length=20)
     ]
@@ -86,6 +103,8 @@ class Queue(Section):
     max_proposals_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 200
     # A person decides some forty times a day; a hundred an hour is a mistake or an attack.
     max_moves_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 100
+    # Ten times what a person decides: a day in which more is moved began with a mistake.
+    max_moves_per_day: Annotated[int, Field(ge=1, le=100_000)] = 400
     expiry_days: Annotated[int, Field(ge=1, le=90)] = 5
 
     @model_validator(mode="after")
@@ -96,6 +115,10 @@ class Queue(Section):
         if len(set(names)) != len(names):
             raise ValueError("two roles name the same mailbox")
         return self
+
+    def takes_from(self, agent: str) -> bool:
+        """Whether this agent may propose here."""
+        return self.agents is None or agent in self.agents
 
 
 class ExecutorSettings(Section):
@@ -111,6 +134,8 @@ class ExecutorSettings(Section):
     quiet_seconds: Annotated[int, Field(ge=1, le=86_400)] = 600
     # Texts of ended proposals are forgotten after this; ids, digests and codes stay in the chain.
     forget_texts_after_days: Annotated[int, Field(ge=0, le=3650)] = 30
+    # While this file is there nothing moves. Whoever may make it may stop everything; resuming stays a person's act.
+    stop_file: AbsolutePath | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

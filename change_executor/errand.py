@@ -33,6 +33,11 @@ class Errand:
         """Return every mailbox of the queue: the only names that the session can say."""
         return mailboxes_of(self.queue)
 
+    @property
+    def may_copy(self) -> bool:
+        """Whether the queue allows a move by copy where the server has no MOVE."""
+        return may_copy(self.queue)
+
     def others(self) -> Iterator[str]:
         """Yield the queue's destinations that this message has no business in."""
         yield from sorted(self.mailboxes() - {self.source, self.target, self.queue.incoming})
@@ -41,6 +46,11 @@ class Errand:
 def mailboxes_of(queue: Queue) -> frozenset[str]:
     """Return the names of incoming and of every destination."""
     return frozenset({queue.incoming, *(destination.mailbox for destination in queue.to.values())})
+
+
+def may_copy(queue: Queue) -> bool:
+    """Whether a queue allows a move by copy where the server has no MOVE."""
+    return queue.without_move == "copy"
 
 
 def to_move(connection: Connection, queue: Queue, proposal: Proposal) -> Errand | None:

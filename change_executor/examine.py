@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from sqlalchemy import select
 from sqlalchemy.dialects.sqlite import insert
 
+from change_executor.carrying_out import method_on
 from change_executor.config import ExecutorSettings, Queue
 from change_executor.errand import mailboxes_of
 from change_executor.errors import MailboxRefused
@@ -104,13 +105,7 @@ def _refuse_destinations_that_are_incoming(settings: ExecutorSettings) -> None:
 
 
 def _examine(session: ExamineSession, queue: Queue) -> bool:
-    if not session.has_capability("MOVE"):
-        raise _wrong(
-            queue,
-            queue.incoming,
-            "lies on a server without MOVE (RFC 6851), and without it a message cannot be moved in one step.",
-            "Use a server that offers MOVE: all but very old ones do.",
-        )
+    _refuse_a_server_that_cannot_move(session, queue)
     statuses = {mailbox: _status(session, queue, mailbox) for _, mailbox in _roles(queue)}
     _refuse_traps(session, queue)
     _refuse_twins(session, queue, statuses)
@@ -122,6 +117,26 @@ def _examine(session: ExamineSession, queue: Queue) -> bool:
             "Give the login the rights `lrte` on it (RFC 4314), and `lrswi` on the destinations.",
         )
     return queue.undo and _undo_seems_permitted(session, queue)
+
+
+def _refuse_a_server_that_cannot_move(session: ExamineSession, queue: Queue) -> None:
+    if method_on(session, queue) is not None:
+        return
+    if not session.has_capability("UIDPLUS"):
+        raise _wrong(
+            queue,
+            queue.incoming,
+            "lies on a server without MOVE (RFC 6851) and without UIDPLUS (RFC 4315), so one message cannot be moved "
+            "and no other touched.",
+            "Use a server that offers MOVE: all but very old ones do.",
+        )
+    raise _wrong(
+        queue,
+        queue.incoming,
+        "lies on a server without MOVE (RFC 6851), and without it a message cannot be moved in one step.",
+        'Use a server that offers MOVE; or write `without_move = "copy"`: then a message is copied, flagged and '
+        "expunged by its UID, and what breaks in between leaves it in both mailboxes until the executor looks again.",
+    )
 
 
 def _roles(queue: Queue) -> Iterator[tuple[str, str]]:
@@ -152,12 +167,13 @@ def _refuse_traps(session: ExamineSession, queue: Queue) -> None:
         # The hierarchy separator is one of these on every server that is known.
         last_part = mailbox.replace(".", "/").rsplit("/", 1)[-1].casefold()
         trap = by_use or _TRAP_NAMES.get(last_part)
-        if trap is not None:
+        if trap is not None and not destination.dangerous:
             raise _wrong(
                 queue,
                 mailbox,
                 f"is `{role}` and the account's {trap}: a message there is deleted, learnt from, or in no one place.",
-                "Give the role an ordinary mailbox.",
+                f"Give the role an ordinary mailbox; or, if it must be this one, write `dangerous = true` under "
+                f"[queues.to.{role}].",
             )
 
 

@@ -1,7 +1,8 @@
-"""What the executor may say to a mail server: two closed tables. What is not listed never leaves.
+"""What the executor may say to a mail server: closed tables. What is not listed never leaves.
 
-Nothing here flags, copies, appends, expunges, creates, deletes or renames. The one verb that changes a mailbox is
-UID MOVE, of one message, into a mailbox that the configuration names.
+Nothing here appends, creates, deletes or renames. The one verb that changes a mailbox is UID MOVE, of one message, into
+a mailbox that the configuration names; only where a queue allows it for a server without MOVE, UID COPY into such a
+mailbox, the one flag Deleted, and UID EXPUNGE (RFC 4315), each of one message. Never EXPUNGE or CLOSE.
 """
 
 import re
@@ -50,10 +51,20 @@ LOOK_TABLE: Final = _table("executor looks", _LOOK)
 MOVE_TABLE: Final = _table("executor moves", _LOOK | {b"SELECT": MAILBOX, b"UID MOVE": NUMBER + rb" " + MAILBOX})
 
 
-def move_table_for(mailboxes: Iterable[str]) -> VerbTable:
-    """Return `MOVE_TABLE` with SELECT and UID MOVE narrowed to these mailboxes, by their exact names."""
+def move_table_for(mailboxes: Iterable[str], *, copying: bool = False) -> VerbTable:
+    """Return `MOVE_TABLE` with SELECT and UID MOVE narrowed to these mailboxes, by their exact names.
+
+    `copying` adds what moves one message on a server without MOVE.
+    """
     names = rb"(?:" + rb"|".join(sorted(re.escape(wire_name(mailbox)) for mailbox in mailboxes)) + rb")"
-    return _table("executor moves", _LOOK | {b"SELECT": names, b"UID MOVE": NUMBER + rb" " + names})
+    narrowed = _LOOK | {b"SELECT": names, b"UID MOVE": NUMBER + rb" " + names}
+    if copying:
+        narrowed |= {
+            b"UID COPY": NUMBER + rb" " + names,
+            b"UID STORE": NUMBER + rb" \+FLAGS\.SILENT \(\\Deleted\)",
+            b"UID EXPUNGE": NUMBER,
+        }
+    return _table("executor moves", narrowed)
 
 
 def wire_name(mailbox: str) -> bytes:

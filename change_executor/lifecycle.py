@@ -25,6 +25,8 @@ class Event(StrEnum):
     # the clock and the policy
     EXPIRE = "expire"
     POLICY_CHANGED = "policy_changed"
+    # a person, who revokes the agent
+    REVOKE = "revoke"
     # evidence
     ABSENT = "absent"
     # the apply worker
@@ -45,11 +47,13 @@ TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     (State.PENDING, Event.REJECT): State.REJECTED,
     (State.PENDING, Event.WITHDRAW): State.WITHDRAWN,
     (State.PENDING, Event.EXPIRE): State.EXPIRED,
+    (State.PENDING, Event.REVOKE): State.WITHDRAWN,
     (State.PENDING, Event.ABSENT): State.STALE,
     (State.APPROVED, Event.CLAIM): State.APPLYING,
     (State.APPROVED, Event.REJECT): State.REJECTED,
     (State.APPROVED, Event.WITHDRAW): State.WITHDRAWN,
     (State.APPROVED, Event.EXPIRE): State.EXPIRED,
+    (State.APPROVED, Event.REVOKE): State.WITHDRAWN,
     (State.APPROVED, Event.POLICY_CHANGED): State.PENDING,
     (State.APPLYING, Event.MOVED): State.APPLIED,
     (State.APPLYING, Event.ABSENT): State.STALE,

@@ -27,6 +27,8 @@ class Outcome(StrEnum):
     UNDO_PLACE_UNKNOWN = "undo_place_unknown"
     # the approval was given under other rules; a person decides again
     POLICY_CHANGED = "policy_changed"
+    # a person revoked the agent that had proposed it
+    AGENT_REVOKED = "agent_revoked"
     NOT_DECIDED_IN_TIME = "not_decided_in_time"
     SETTLED_BY_PERSON = "settled_by_person"
 
@@ -36,6 +38,7 @@ class Waiting(StrEnum):
 
     STOPPED = "stopped"
     MOVES_PER_HOUR = "moves_per_hour"
+    MOVES_PER_DAY = "moves_per_day"
     MAIL_SERVER_UNREACHABLE = "mail_server_unreachable"
     LOGIN_REFUSED = "login_refused"
     # TLS failed, or the certificate is not trusted
@@ -44,6 +47,8 @@ class Waiting(StrEnum):
     # a file of the login (its secret, its CA) cannot be read, or the secret's command failed
     SECRET_UNREADABLE = "secret_unreadable"  # noqa: S105 - a code
     MAILBOX_REFUSED = "mailbox_refused"
+    # the server offers no MOVE any more, and the queue does not allow copying, or UIDPLUS is missing too
+    MOVE_NOT_OFFERED = "move_not_offered"
     QUEUE_NOT_CONFIGURED = "queue_not_configured"
     READER_UNREACHABLE = "reader_unreachable"
     # the reader answers and does not take the executor for the executor

@@ -23,8 +23,9 @@ FROM_ROLE: Final = "incoming"
 # `max_proposals_per_hour` counts the proposals that were made since this long ago.
 PROPOSALS_WINDOW: Final = timedelta(hours=1)
 
-# `max_moves_per_hour` counts the moves that were begun since this long ago.
+# `max_moves_per_hour` and `max_moves_per_day` count the moves that were begun since this long ago.
 MOVES_WINDOW: Final = timedelta(hours=1)
+MOVES_DAY: Final = timedelta(days=1)
 
 
 class ProposingRuling(StrEnum):
@@ -34,18 +35,36 @@ class ProposingRuling(StrEnum):
     STOPPED = "stopped"
     UNKNOWN_QUEUE = "unknown_queue"
     UNKNOWN_ROLE = "unknown_role"
+    AGENT_REVOKED = "agent_revoked"
     TOO_MANY_PENDING = "too_many_pending"
     TOO_MANY_PROPOSALS = "too_many_proposals"
 
 
 class MovingRuling(StrEnum):
-    """Whether an approved proposal may be moved now: `STOPPED` and `TOO_MANY_MOVES` wait, the others end it."""
+    """Whether an approved proposal may be moved now: a stop and the caps wait, the others end it or ask again."""
 
     ALLOWED = "allowed"
     STOPPED = "stopped"
     EXPIRED = "expired"
     POLICY_CHANGED = "policy_changed"
+    AGENT_REVOKED = "agent_revoked"
     TOO_MANY_MOVES = "too_many_moves"
+    TOO_MANY_MOVES_TODAY = "too_many_moves_today"
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who proposes: the agent, the one queue that its token opens, and whether a person has revoked the agent.
+
+    `pending` counts its pending proposals in the queue, `made_in_last_hour` all that it made there, whatever became of
+    them.
+    """
+
+    agent: str
+    token_queue: str
+    revoked: bool
+    pending: int
+    made_in_last_hour: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,32 +77,34 @@ class Approval:
 
 
 def judge_proposing(
-    queue: Queue | None,
-    *,
-    token_queue: str,
-    from_role: str,
-    to_role: str,
-    pending_of_agent: int,
-    made_in_last_hour: int,
-    stopped: bool,
+    queue: Queue | None, asker: Asker, *, from_role: str, to_role: str, stopped: bool
 ) -> ProposingRuling:
     """Judge a proposal before it is recorded.
 
-    `queue` is the one asked for, None where it is not configured; a queue that the token does not open is answered
-    like one that does not exist. `pending_of_agent` counts the agent's pending proposals in the queue,
-    `made_in_last_hour` all that it made there, whatever became of them.
+    `queue` is the one asked for, None where it is not configured; a queue that the token does not open, or that does
+    not list the agent, is answered like one that does not exist.
     """
-    if queue is None or queue.id != token_queue:
+    if queue is None or queue.id != asker.token_queue or not queue.takes_from(asker.agent):
         return ProposingRuling.UNKNOWN_QUEUE
     if from_role != FROM_ROLE or to_role not in queue.to:
         return ProposingRuling.UNKNOWN_ROLE
+    if asker.revoked:
+        return ProposingRuling.AGENT_REVOKED
     if stopped:
         return ProposingRuling.STOPPED
-    if pending_of_agent >= queue.max_pending_per_agent:
+    if asker.pending >= queue.max_pending_per_agent:
         return ProposingRuling.TOO_MANY_PENDING
-    if made_in_last_hour >= queue.max_proposals_per_hour:
+    if asker.made_in_last_hour >= queue.max_proposals_per_hour:
         return ProposingRuling.TOO_MANY_PROPOSALS
     return ProposingRuling.ALLOWED
+
+
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """How many moves of a queue were begun within `MOVES_WINDOW` and within `MOVES_DAY`."""
+
+    in_last_hour: int
+    in_last_day: int
 
 
 def judge_moving(
@@ -92,22 +113,26 @@ def judge_moving(
     *,
     policy_now: str,
     now: datetime,
-    moves_in_last_hour: int,
+    moves: Moves,
+    revoked: bool,
     stopped: bool,
 ) -> MovingRuling:
-    """Judge an approved proposal just before its move; expiry and a changed policy are told even while stopped.
+    """Judge an approved proposal just before its move; what ends an approval is told even while stopped.
 
-    `queue` is None where it is no longer configured; `moves_in_last_hour` counts the moves of the queue that were
-    begun within `MOVES_WINDOW`.
+    `queue` is None where it is no longer configured; `revoked` says that a person has revoked the agent.
     """
+    if revoked:
+        return MovingRuling.AGENT_REVOKED
     if now >= approval.expires_at:
         return MovingRuling.EXPIRED
     if queue is None or approval.policy_version != policy_now or approval.to_role not in queue.to:
         return MovingRuling.POLICY_CHANGED
     if stopped:
         return MovingRuling.STOPPED
-    if moves_in_last_hour >= queue.max_moves_per_hour:
+    if moves.in_last_hour >= queue.max_moves_per_hour:
         return MovingRuling.TOO_MANY_MOVES
+    if moves.in_last_day >= queue.max_moves_per_day:
+        return MovingRuling.TOO_MANY_MOVES_TODAY
     return MovingRuling.ALLOWED
 
 

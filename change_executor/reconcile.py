@@ -1,11 +1,11 @@
 """Concluding a doubt by looking: the source's UID, then the target's new UIDs, by digest. Never by repeating the MOVE.
 
-A time-out or a failure to look is never taken for "gone": it only means looking again later.
+A time-out or a failure to look is never taken for "gone": it only means looking again later. Only a move by copy is
+finished here: where the copy is made and its source still there, that one UID is taken away.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
@@ -14,74 +14,34 @@ from sqlalchemy import Connection, func, select
 from change_executor import checkpoints
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings
-from change_executor.errors import MailboxRefused
+from change_executor.copying import CopySession, remove_source
+from change_executor.errand import mailboxes_of, may_copy
+from change_executor.errors import MailboxRefused, VersionChanged
 from change_executor.journal import moves, schema
-from change_executor.journal.journal import Journal, Proposal, Writing, read_proposal
-from change_executor.journal.moves import EXECUTOR, Intent, Move, MoveKind
+from change_executor.journal.journal import Journal, Proposal, Writing, is_stopped, read_proposal
+from change_executor.journal.moves import EXECUTOR, CopyStep, Intent, Move, MoveKind, MoveMethod
 from change_executor.lifecycle import Event
-from change_executor.looking import OpenedMailbox, SeenMessage
 from change_executor.outcomes import Outcome, Waiting
+from change_executor.sighting import LookSession, Sighting, conclude, look
 from change_executor.steps import wait, waiting_for
+from change_executor.switch import stop_file_present
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.proposal import State
 from shared.settings import ConfigurationError
-
-# A destination gets a few messages between a doubt and its reconcile. Past this a person looks faster than we do.
-MAX_CANDIDATES: Final = 500
 
 # Reasons that only a person ends: looking again would tell nothing new, or would hide what was found.
 _FOR_A_PERSON: Final = frozenset({Waiting.MOVED_TWICE.value})
 
 
-class LookSession(Protocol):
-    """What reconcile needs of a session; `change_executor.looking.Looking` is the one that there is."""
-
-    def examine(self, mailbox: str) -> OpenedMailbox: ...  # noqa: D102 - see looking
-    def fetch(self, uid: int) -> SeenMessage | None: ...  # noqa: D102 - see looking
-    def uids_from(self, uid: int) -> list[int]: ...  # noqa: D102 - see looking
-
-
 OpenLook = Callable[[ImapLogin], AbstractContextManager[LookSession]]
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """Where the message of an intent was seen: at its old UID or not, and at which new UIDs of the target."""
+class OpenMove(Protocol):
+    """Opens a session that can take a source away whose copy was made; the mover's is the one that there is."""
 
-    in_source: bool
-    hits: tuple[int, ...]
-
-
-def conclude(kind: MoveKind, sighting: Sighting, *, quiet_time_over: bool) -> Event | None:
-    """Return the event that a sighting proves, or None where it proves nothing yet.
-
-    Found only where it lay means that the command did not run, or not yet: a server process that was stopped can run
-    it later, so this counts after the quiet time. In both, or more than once: a person settles it. Of an undo that
-    is found nowhere a person settles it too.
-    """
-    match (sighting.in_source, len(sighting.hits)):
-        case (False, 1):
-            return Event.FOUND_IN_TARGET if kind is MoveKind.MOVE else Event.FOUND_IN_SOURCE
-        case (True, 0) if quiet_time_over:
-            return Event.FOUND_IN_SOURCE if kind is MoveKind.MOVE else Event.FOUND_IN_TARGET
-        case (False, 0) if kind is MoveKind.MOVE:
-            return Event.FOUND_IN_NEITHER
-        case _:
-            return None
-
-
-def look(session: LookSession, intent: Intent) -> Sighting | Waiting:
-    """Look for the message of an intent, or return why looking tells nothing."""
-    # The source first: a command that runs between the two looks then shows the message twice, and never nowhere.
-    if session.examine(intent.source_mailbox).uidvalidity != intent.source_uidvalidity:
-        return Waiting.MAILBOX_CHANGED
-    in_source = _is_it(session.fetch(intent.source_uid), intent)
-    if session.examine(intent.target_mailbox).uidvalidity != intent.target_uidvalidity:
-        return Waiting.MAILBOX_CHANGED
-    candidates = session.uids_from(intent.target_uidnext)
-    if len(candidates) > MAX_CANDIDATES:
-        return Waiting.TOO_MANY_TO_LOOK_AT
-    return Sighting(in_source, tuple(uid for uid in candidates if _is_it(session.fetch(uid), intent)))
+    def __call__(  # noqa: D102 - see the mover
+        self, login: ImapLogin, mailboxes: Iterable[str], *, copying: bool = False
+    ) -> AbstractContextManager[CopySession]: ...
 
 
 class Reconcile:
@@ -93,11 +53,14 @@ class Reconcile:
         settings: ExecutorSettings,
         open_look: OpenLook,
         checkpoint: Checkpoint = checkpoints.pass_by,
+        *,
+        open_move: OpenMove,
     ) -> None:
         self._journal = journal
         self._settings = settings
         self._open_look = open_look
         self._checkpoint = checkpoint
+        self._open_move = open_move
 
     def reconcile(self, proposal_id: str) -> None:
         """Look for the message of a doubtful proposal and conclude, or leave it doubtful with its reason."""
@@ -110,15 +73,14 @@ class Reconcile:
         assert move is not None, "a doubt is about an intent"
         found = self._look(move.intent)
         self._checkpoint(checkpoints.RECONCILE_LOOKED)
+        over = self._journal.now() >= self.quiet_until(doubted_at)
+        if isinstance(found, Sighting) and _copy_is_half_done(move, found, quiet_time_over=over):
+            found = self._finish_copy(proposal, move, found.hits[0])
         if isinstance(found, Waiting):
             self._write(proposal, move, None, found, ())
             return
-        happened = conclude(
-            move.intent.kind, found, quiet_time_over=self._journal.now() >= self.quiet_until(doubted_at)
-        )
-        lies_only_where_it_lay = found.in_source and not found.hits
-        reason = Waiting.QUIET_TIME if lies_only_where_it_lay else Waiting.SETTLE
-        self._write(proposal, move, happened, reason, found.hits)
+        happened = conclude(move.intent.kind, found, quiet_time_over=over, step=move.step)
+        self._write(proposal, move, happened, _reason(move, found), found.hits)
 
     def quiet_until(self, doubted_at: datetime) -> datetime:
         """Return when a message found only in the source counts as not moved."""
@@ -128,8 +90,11 @@ class Reconcile:
         """Return when the quiet time of a doubtful proposal ends."""
         return self.quiet_until(_doubted_at(connection, proposal_id))
 
+    def _login(self, intent: Intent) -> ImapLogin | None:
+        return next((each for each in self._settings.credentials if each.id == intent.credential), None)
+
     def _look(self, intent: Intent) -> Sighting | Waiting:
-        login = next((each for each in self._settings.credentials if each.id == intent.credential), None)
+        login = self._login(intent)
         if login is None:
             return Waiting.QUEUE_NOT_CONFIGURED
         try:
@@ -139,6 +104,35 @@ class Reconcile:
             return Waiting.MAILBOX_REFUSED
         except (ImapFailure, ConfigurationError) as failure:
             return waiting_for(failure)
+
+    def _finish_copy(self, proposal: Proposal, move: Move, new_uid: int) -> Sighting | Waiting:
+        """Take the source away of a copy that was made, and look again."""
+        intent, login, queue = move.intent, self._login(move.intent), self._settings.queue(proposal.queue)
+        mailboxes = {intent.source_mailbox, intent.target_mailbox}
+        if login is None or queue is None or not may_copy(queue) or not mailboxes <= mailboxes_of(queue):
+            return Waiting.SETTLE
+        with self._journal.reading() as connection:
+            if is_stopped(connection) or stop_file_present(self._settings.stop_file):
+                return Waiting.STOPPED
+
+        def note(step: CopyStep, uid: int) -> None:
+            with self._journal.writing() as writing:
+                if writing.proposal(proposal.id).version != proposal.version:
+                    raise VersionChanged(proposal.id)
+                moves.come_as_far(writing, move.id, step, uid)
+
+        try:
+            if move.step is None:
+                note(CopyStep.COPIED, new_uid)
+            with self._open_move(login, mailboxes, copying=True) as session:
+                remove_source(session, intent, new_uid, note, self._checkpoint)
+        except MailboxRefused:
+            return Waiting.MAILBOX_REFUSED
+        except VersionChanged:
+            return Waiting.SETTLE
+        except (ImapFailure, ConfigurationError) as failure:
+            return waiting_for(failure)
+        return self._look(intent)
 
     def _write(
         self, before: Proposal, move: Move, happened: Event | None, reason: Waiting, hits: tuple[int, ...]
@@ -156,6 +150,23 @@ class Reconcile:
             else:
                 _conclude(writing, proposal, move, happened, hits)
         self._checkpoint(checkpoints.CONCLUSION_COMMITTED)
+
+
+def _copy_is_half_done(move: Move, found: Sighting, *, quiet_time_over: bool) -> bool:
+    """Whether the copy is made and its source still there, for sure: noted, or alone after the quiet time."""
+    if move.intent.method is not MoveMethod.COPY or not found.in_source or found.elsewhere or len(found.hits) != 1:
+        return False
+    return found.hits[0] == move.new_uid if move.step is not None else quiet_time_over
+
+
+def _reason(move: Move, found: Sighting) -> Waiting:
+    if found.elsewhere:
+        return Waiting.MOVED_TWICE
+    # A copy that nobody has noted may still be under way, as a MOVE may.
+    may_still_run = found.in_source and move.step is None
+    if may_still_run and (not found.hits or (move.intent.method is MoveMethod.COPY and len(found.hits) == 1)):
+        return Waiting.QUIET_TIME
+    return Waiting.SETTLE
 
 
 def _conclude(writing: Writing, proposal: Proposal, move: Move, happened: Event, hits: tuple[int, ...]) -> None:
@@ -203,7 +214,3 @@ def _doubted_at(connection: Connection, proposal_id: str) -> datetime:
         )
     ).scalar_one()
     return datetime.min.replace(tzinfo=UTC) if last is None else last
-
-
-def _is_it(message: SeenMessage | None, intent: Intent) -> bool:
-    return message is not None and message.sha256 == intent.octets_sha256

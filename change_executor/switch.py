@@ -3,26 +3,46 @@
 It is a row of the journal, so a restart does not forget it, and every process of the executor's user sees it.
 """
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
-from sqlalchemy import delete, insert
+from sqlalchemy import Connection, delete, insert, select
 
 from change_executor.journal import schema
-from change_executor.journal.journal import Journal
+from change_executor.journal.journal import Journal, is_stopped
+from change_executor.lifecycle import IN_FLIGHT
+from shared.proposal import State
 
 _NAME: Final = "stop"
 
+# One worker has one command under way; doubts add a few.
+_MAX_NAMED: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class InFlight:
+    """What a stop finds: proposals of which a command may be under way, and those that wait for a move or an undo."""
+
+    in_flight: tuple[str, ...]
+    held: tuple[str, ...]
+
 
 def press_stop(journal: Journal, actor: str) -> bool:
-    """Press the button as `actor` (`person:NAME` or `operator`); False where it was pressed already.
+    """Press the button as `actor` (`person:NAME`, `operator`, `stop_file`); False where it was pressed already.
 
-    Raises `JournalUnavailable`.
+    The event tells what was in flight. Raises `JournalUnavailable`.
     """
+    with journal.reading() as connection:
+        if is_stopped(connection):
+            return False
     with journal.writing() as writing:
         if writing.stopped():
             return False
         writing.connection.execute(insert(schema.switches).values(name=_NAME, since=writing.now, by=actor))
-        writing.append("stop:press", _NAME, actor)
+        found = in_flight(writing.connection)
+        details = {"inFlight": list(found.in_flight[:_MAX_NAMED]), "held": len(found.held)}
+        writing.append("stop:press", _NAME, actor, details)
         return True
 
 
@@ -34,3 +54,34 @@ def release_stop(journal: Journal, actor: str) -> bool:
         writing.connection.execute(delete(schema.switches).where(schema.switches.c.name == _NAME))
         writing.append("stop:release", _NAME, actor)
         return True
+
+
+def in_flight(connection: Connection) -> InFlight:
+    """Return what is in flight and what is held, oldest first."""
+    columns = schema.proposals.c
+    rows = connection.execute(
+        select(columns.id, columns.state)
+        .where(columns.state.in_([*IN_FLIGHT, State.APPROVED]))
+        .order_by(columns.created_at, columns.id)
+    ).all()
+    intended = set(
+        connection.execute(select(schema.moves.c.proposal).where(schema.moves.c.concluded_at.is_(None))).scalars()
+    )
+    # An undo that is only asked for has no intent yet: nothing of it has left.
+    return InFlight(
+        tuple(row.id for row in rows if row.id in intended),
+        tuple(row.id for row in rows if row.id not in intended),
+    )
+
+
+def stop_file_present(stop_file: Path | None) -> bool:
+    """Whether the file that means stop is there; where that cannot be told it counts as there."""
+    if stop_file is None:
+        return False
+    try:
+        stop_file.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True

@@ -16,6 +16,7 @@ from sqlalchemy import select
 from structlog.typing import FilteringBoundLogger
 
 from change_executor import checkpoints
+from change_executor.agents import revoked_with_proposals, take_back
 from change_executor.apply import Apply, Mover
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings
@@ -26,17 +27,20 @@ from change_executor.evidence.reader_link import ReaderLink
 from change_executor.evidence.run_child import Cancelled, read_in_child
 from change_executor.journal import schema
 from change_executor.journal.forget import forget_texts
+from change_executor.journal.idempotency import forget_keys
 from change_executor.journal.journal import Journal, Proposal, is_stopped
+from change_executor.journal.moves import EXECUTOR
 from change_executor.journal.open import journal_path
 from change_executor.lifecycle import Event
 from change_executor.looking import Looker
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.reconcile import Reconcile
 from change_executor.steps import end, wait
+from change_executor.switch import stop_file_present
 from shared.proposal import State
 from shared.settings import ConfigurationError
 
-# A commit of another process (a command that resumes) wakes nobody here.
+# A commit of another process wakes the worker by a socket; should that octet be lost, it is found so much later.
 FALLBACK_SECONDS: Final = 15.0
 
 # The first retry comes soon, since most failures are a moment's; later ones leave a server in peace.
@@ -51,7 +55,9 @@ GRACE_SECONDS: Final = 5.0
 LAST_SECONDS: Final = 16.0
 
 # What waits for these waits as it should; the rest is trouble.
-_ORDINARY: Final = frozenset({Waiting.STOPPED, Waiting.MOVES_PER_HOUR, Waiting.NOT_FOUND_YET, Waiting.QUIET_TIME})
+_ORDINARY: Final = frozenset(
+    {Waiting.STOPPED, Waiting.MOVES_PER_HOUR, Waiting.MOVES_PER_DAY, Waiting.NOT_FOUND_YET, Waiting.QUIET_TIME}
+)
 _FOR_SIGNING_IN: Final = frozenset(
     {Waiting.LOGIN_REFUSED, Waiting.CERTIFICATE_REFUSED, Waiting.NO_STARTTLS, Waiting.SECRET_UNREADABLE}
 )
@@ -103,6 +109,10 @@ class Worker:
         """Take over the worker lock that this process holds already; `start` takes none then."""
         self._lock = lock
 
+    def wake(self) -> None:
+        """Let it look at once for what is due; from any thread."""
+        self._wake.set()
+
     def start(self) -> None:
         """Begin. Raises `ConfigurationError` where another process's worker runs on this journal."""
         assert self._thread is None, "a worker is started once"
@@ -138,6 +148,7 @@ class Worker:
         """Do everything that is due now; return how many seconds to sleep unless woken. Raises `JournalUnavailable`."""
         self._apply.recover()
         self._expire()
+        self._take_back()
         self._forget()
         servers_down: set[str] = set()
         work = self._work()
@@ -172,7 +183,7 @@ class Worker:
                 .order_by(schema.proposals.c.created_at, schema.proposals.c.id)
             ).mappings()
             found = [proposal for row in rows if _wants_work(proposal := Proposal.from_row(row))]
-            stopped = is_stopped(connection)
+            stopped = is_stopped(connection) or stop_file_present(self._settings.stop_file)
         self._retries = {key: retry for key, retry in self._retries.items() if key in {_key(each) for each in found}}
         due = [each for each in found if self._is_due(each, now, stopped=stopped)]
         # What a person waits for comes first: moves, then doubts, then what is to be shown.
@@ -274,10 +285,19 @@ class Worker:
                 if proposal.state in (State.PENDING, State.APPROVED):
                     end(writing, proposal, Event.EXPIRE, Outcome.NOT_DECIDED_IN_TIME)
 
+    def _take_back(self) -> None:
+        # What was in flight when its agent was revoked, and came back unmoved.
+        with self._journal.reading() as connection:
+            agents = revoked_with_proposals(connection)
+        for agent in agents:
+            with self._journal.writing() as writing:
+                take_back(writing, agent, EXECUTOR)
+
     def _forget(self) -> None:
         now = self._journal.now()
         if self._forget_at is None or now >= self._forget_at:
             forget_texts(self._journal, timedelta(days=self._settings.forget_texts_after_days))
+            forget_keys(self._journal)
             self._forget_at = now + FORGET_EVERY
 
     def _sleep_seconds(self) -> float:
@@ -312,7 +332,7 @@ def make_worker(
         journal,
         settings,
         apply=Apply(journal, settings, mover, checkpoint),
-        reconcile=Reconcile(journal, settings, look, checkpoint),
+        reconcile=Reconcile(journal, settings, look, checkpoint, open_move=mover.session),
         gather=Gather(journal, settings, look, reader, read_octets, checkpoint),
         connections=connections,
         log=log,

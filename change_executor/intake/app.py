@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from change_executor.config import ExecutorSettings
 from change_executor.errors import JournalUnavailable
 from change_executor.intake import problems, proposing
-from change_executor.intake.doorway import caller, listing, no_parameters, proposal_request
+from change_executor.intake.doorway import caller, idempotency_key, listing, no_parameters, proposal_request
 from change_executor.intake.problems import RefusedByRule
 from change_executor.intake.proposer_tokens import Proposer
 from change_executor.intake.proposing import RandomOctets
@@ -85,8 +85,9 @@ class _Desk:
         proposer = await self._caller(request)
         no_parameters(request)
         asked = await proposal_request(request)
+        key = idempotency_key(request, asked)
         done = await self._act(
-            proposer, proposing.propose, self._journal, self._settings, proposer, asked, self._random_octets
+            proposer, proposing.propose, self._journal, self._settings, proposer, asked, self._random_octets, key
         )
         return _json(_document(done.view), 201 if done.created else 200)
 
@@ -115,9 +116,9 @@ class _Desk:
         return _json({"queues": _queues(self._settings, proposer)})
 
     async def health(self, request: Request) -> Response:
-        """Tell whether the journal can be read; the one route without a caller."""
+        """Tell whether the journal can be read and written; the one route without a caller."""
         no_parameters(request)
-        await asyncio.to_thread(_look_at, self._journal)
+        await asyncio.to_thread(self._journal.probe)
         return _json({"status": "ok"})
 
     async def _caller(self, request: Request) -> Proposer:
@@ -186,8 +187,3 @@ def _queues(settings: ExecutorSettings, proposer: Proposer) -> list[dict[str, An
     if queue is None:
         return []
     return [{"id": queue.id, "from": FROM_ROLE, "to": sorted(queue.to), "expiryDays": queue.expiry_days}]
-
-
-def _look_at(journal: Journal) -> None:
-    with journal.reading() as connection:
-        connection.exec_driver_sql("SELECT 1 FROM events LIMIT 1")

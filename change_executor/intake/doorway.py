@@ -1,7 +1,9 @@
 """From untrusted octets to a caller and a request: who asks, and what exactly; one `Problem` for everything else."""
 
 import asyncio
+import hashlib
 import json
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -12,6 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from change_executor.intake import problems
 from change_executor.intake.proposer_tokens import Proposer, TokenFault, opened_by
+from change_executor.journal.idempotency import Key
 from change_executor.journal.journal import Journal
 from shared.ijson import NotIJson, load
 from shared.problem import Problem
@@ -23,6 +26,9 @@ BODY_SECONDS: Final = 10.0
 
 MAX_LIMIT: Final = 100
 DEFAULT_LIMIT: Final = 50
+
+
+_KEY: Final = re.compile(rf"[!-~]{{1,{problems.MAX_KEY_CHARACTERS}}}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,23 @@ async def proposal_request(request: Request) -> ProposalRequest:
     ):
         raise problems.unsupported_media_type()
     return parsed(await _body(request))
+
+
+def idempotency_key(request: Request, asked: ProposalRequest) -> Key | None:
+    """Return the Idempotency-Key of a request with what it asks for, None without one. Raises a `Problem`."""
+    fields = request.headers.getlist("idempotency-key")
+    if not fields:
+        return None
+    text = fields[0].strip()
+    if len(fields) > 1 or _KEY.fullmatch(text) is None:
+        raise problems.invalid_idempotency_key()
+    # What was understood, so that another spelling of the same request is the same request.
+    understood = asked.model_dump_json(by_alias=True)
+    return Key(_sha256(text), _sha256(understood))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 async def _body(request: Request) -> bytes:

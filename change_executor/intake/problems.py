@@ -11,6 +11,9 @@ from change_executor.policy import ProposingRuling
 from shared.problem import Problem
 from shared.proposal import MAX_BODY_OCTETS, MAX_REASON_CHARACTERS, State
 
+# Longer than any random identifier in use; the field is hashed at once.
+MAX_KEY_CHARACTERS: Final = 255
+
 
 class RefusedByRule(Problem):
     """A refusal of an authenticated and well-formed request."""
@@ -139,6 +142,26 @@ def invalid_parameter(name: str, why: str) -> Problem:
     return Problem(422, "invalid_parameter", f"{name}: {why}.", "Mend the parameter.")
 
 
+def invalid_idempotency_key() -> Problem:
+    """More than one Idempotency-Key, or one of another form."""
+    return Problem(
+        400,
+        "invalid_idempotency_key",
+        f"Idempotency-Key is not one of 1 to {MAX_KEY_CHARACTERS} printable ASCII characters.",
+        "Send one, a random one for each proposal, and the same again with each repetition; or leave it out.",
+    )
+
+
+def idempotency_key_reused() -> RefusedByRule:
+    """The key of a request that asked for something else."""
+    return RefusedByRule(
+        422,
+        "idempotency_key_reused",
+        "This Idempotency-Key came within the last day with another request.",
+        "Use a new key for a new proposal; repeat a request with its own body.",
+    )
+
+
 def refused_by_policy(ruling: ProposingRuling) -> RefusedByRule:
     """What policy does not allow."""
     match ruling:
@@ -152,6 +175,13 @@ def refused_by_policy(ruling: ProposingRuling) -> RefusedByRule:
                 ruling.value,
                 "`from` or `to` is not a role of the queue.",
                 "See GET /v1/queues: `from` is `incoming`, `to` one of its destinations.",
+            )
+        case ProposingRuling.AGENT_REVOKED:
+            return RefusedByRule(
+                403,
+                ruling.value,
+                "A person has revoked this agent.",
+                f"Nothing that it asks for is taken. {_ASK_FOR_ONE}",
             )
         case ProposingRuling.TOO_MANY_PENDING:
             return RefusedByRule(

@@ -9,16 +9,18 @@ from typing import Final
 from sqlalchemy import Connection, Integer, and_, func, or_, select, type_coerce
 
 from change_executor import policy
+from change_executor.agents import is_revoked
 from change_executor.config import ExecutorSettings
 from change_executor.errors import NoSuchProposal
 from change_executor.intake import problems
 from change_executor.intake.doorway import Listing, cursor_of
 from change_executor.intake.proposer_tokens import Proposer
 from change_executor.intake.views import view
-from change_executor.journal import schema
-from change_executor.journal.journal import Journal, NewProposal, Proposal, read_proposal
+from change_executor.journal import idempotency, schema
+from change_executor.journal.idempotency import Key
+from change_executor.journal.journal import Journal, NewProposal, Proposal, Writing, read_proposal
 from change_executor.lifecycle import OPEN, Event, TransitionRefused
-from change_executor.policy import ProposingRuling
+from change_executor.policy import Asker, ProposingRuling
 from shared.proposal import PROPOSAL_ID, ProposalRequest, ProposalView, State
 
 RandomOctets = Callable[[int], bytes]
@@ -50,48 +52,80 @@ def propose(
     proposer: Proposer,
     request: ProposalRequest,
     random_octets: RandomOctets,
+    key: Key | None = None,
 ) -> Proposed:
     """Record a proposal, or find the agent's open one for the same message and destination.
 
-    Raises a `Problem`, `JournalUnavailable`.
+    With a `key` that has come before within a day, the proposal that its first request made, as it stands now. Raises
+    a `Problem`, `JournalUnavailable`.
     """
+    with journal.writing() as writing:
+        if key is not None and (answered := idempotency.find(writing, proposer.agent, key)) is not None:
+            if answered.request_sha256 != key.request_sha256:
+                raise problems.idempotency_key_reused()
+            return Proposed(view(writing.connection, writing.proposal(answered.proposal)), created=True)
+        proposed = _propose(writing, settings, proposer, request, random_octets)
+        if key is not None and proposed.created:
+            idempotency.keep(writing, proposer.agent, key, proposed.view.id)
+        return proposed
+
+
+def _propose(
+    writing: Writing,
+    settings: ExecutorSettings,
+    proposer: Proposer,
+    request: ProposalRequest,
+    random_octets: RandomOctets,
+) -> Proposed:
     queue_id = proposer.queue if request.queue is None else request.queue
     queue = settings.queue(queue_id)
-    with journal.writing() as writing:
-        ruling = policy.judge_proposing(
-            queue,
-            token_queue=proposer.queue,
+    ruling = policy.judge_proposing(
+        queue,
+        _asker(writing, proposer, queue_id),
+        from_role=request.from_role,
+        to_role=request.to_role,
+        stopped=writing.stopped(),
+    )
+    if queue is None or ruling in _OF_THE_REQUEST:
+        raise problems.refused_by_policy(ruling)
+    latest = _latest(writing.connection, queue_id, request.email_id)
+    if latest is not None and latest.state in OPEN:
+        if (latest.agent, latest.to_role) != (proposer.agent, request.to_role):
+            raise problems.already_proposed()
+        return Proposed(view(writing.connection, latest), created=False)
+    if ruling is not ProposingRuling.ALLOWED:
+        raise problems.refused_by_policy(ruling)
+    made = writing.create(
+        NewProposal(
+            id=_new_id(random_octets),
+            agent=proposer.agent,
+            queue=queue_id,
+            email_id=request.email_id,
             from_role=request.from_role,
             to_role=request.to_role,
-            pending_of_agent=_pending_of(writing.connection, proposer.agent, queue_id),
-            made_in_last_hour=_made_since(
-                writing.connection, proposer.agent, queue_id, writing.now - policy.PROPOSALS_WINDOW
-            ),
-            stopped=writing.stopped(),
-        )
-        if queue is None or ruling in {ProposingRuling.UNKNOWN_QUEUE, ProposingRuling.UNKNOWN_ROLE}:
-            raise problems.refused_by_policy(ruling)
-        latest = _latest(writing.connection, queue_id, request.email_id)
-        if latest is not None and latest.state in OPEN:
-            if (latest.agent, latest.to_role) != (proposer.agent, request.to_role):
-                raise problems.already_proposed()
-            return Proposed(view(writing.connection, latest), created=False)
-        if ruling is not ProposingRuling.ALLOWED:
-            raise problems.refused_by_policy(ruling)
-        made = writing.create(
-            NewProposal(
-                id=_new_id(random_octets),
-                agent=proposer.agent,
-                queue=queue_id,
-                email_id=request.email_id,
-                from_role=request.from_role,
-                to_role=request.to_role,
-                expires_at=policy.expires_at(queue, writing.now),
-                predecessor=None if latest is None else latest.id,
-            ),
-            {} if request.reason is None else {"reason": request.reason},
-        )
-        return Proposed(view(writing.connection, made), created=True)
+            expires_at=policy.expires_at(queue, writing.now),
+            predecessor=None if latest is None else latest.id,
+        ),
+        {} if request.reason is None else {"reason": request.reason},
+    )
+    return Proposed(view(writing.connection, made), created=True)
+
+
+# What no waiting would change; told before the agent hears whether the message has an open proposal.
+_OF_THE_REQUEST: Final = frozenset(
+    {ProposingRuling.UNKNOWN_QUEUE, ProposingRuling.UNKNOWN_ROLE, ProposingRuling.AGENT_REVOKED}
+)
+
+
+def _asker(writing: Writing, proposer: Proposer, queue_id: str) -> Asker:
+    since = writing.now - policy.PROPOSALS_WINDOW
+    return Asker(
+        agent=proposer.agent,
+        token_queue=proposer.queue,
+        revoked=is_revoked(writing.connection, proposer.agent),
+        pending=_pending_of(writing.connection, proposer.agent, queue_id),
+        made_in_last_hour=_made_since(writing.connection, proposer.agent, queue_id, since),
+    )
 
 
 def own_proposal(journal: Journal, proposer: Proposer, proposal_id: str) -> ProposalView:

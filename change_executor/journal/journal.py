@@ -1,10 +1,11 @@
 """Writing and reading the journal: transactions, the one way to append, the one way to advance a proposal."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, Self
 
@@ -26,6 +27,11 @@ _HEAD: Final = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
 _APPEND: Final = (
     "INSERT INTO events (seq, at, kind, subject, actor, details, previous, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 )
+
+_PROBE: Final = "INSERT INTO probes (name, at) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET at = excluded.at"
+
+# A monitor asks each minute or so; more often would tell it nothing new.
+PROBE_EVERY: Final = timedelta(seconds=5)
 
 # Made once: making a statement costs as much as running it.
 _CREATE: Final = insert(schema.proposals)
@@ -286,6 +292,8 @@ class Journal:
         self._reader = reader_engine(url)
         self._group = GroupCommit(self._writer)
         self._listeners: tuple[Callable[[], None], ...] = ()
+        self._probing = threading.Lock()
+        self._probed: datetime | None = None
 
     @contextmanager
     def writing(self) -> Iterator[Writing]:
@@ -307,6 +315,23 @@ class Journal:
         """Open a read transaction: one consistent snapshot."""
         with machine_errors(), self._reader.begin() as connection:
             yield connection
+
+    def probe(self) -> None:
+        """Raise `JournalUnavailable` where the journal cannot be read or written; writes at most once a few seconds.
+
+        Who asks for health need not be known, so asking does not cost a wait for the disk each time.
+        """
+        with self._probing:
+            with self.reading() as connection:
+                connection.exec_driver_sql("SELECT 1 FROM events LIMIT 1")
+            now = self._clock()
+            if self._probed is not None and timedelta(0) <= now - self._probed < PROBE_EVERY:
+                return
+            self._probed = None
+            # A database that can be read may be full, or on a disk that is.
+            with self._group.turn() as connection:
+                driver_of(connection).execute(_PROBE, ("health", schema.to_microseconds(now)))
+            self._probed = now
 
     def now(self) -> datetime:
         """Return the journal's clock."""

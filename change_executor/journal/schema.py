@@ -222,12 +222,11 @@ idempotency_keys = Table(
     metadata,
     Column("agent", String, primary_key=True),
     Column("key_sha256", String, primary_key=True),
-    Column("request_sha256", String, nullable=False, comment="of the body as it was sent"),
+    Column("request_sha256", String, nullable=False, comment="of what the request asked for"),
     Column("proposal", String, ForeignKey("proposals.id"), nullable=False),
-    Column("created", Integer, nullable=False, comment="1 where the request made the proposal"),
     Column("at", UtcMicroseconds, nullable=False),
     Index("idempotency_keys_by_time", "at"),
-    comment="A request that was answered and may come again; forgotten after a day.",
+    comment="A request that made a proposal and may come again; forgotten after a day.",
 )
 
 probes = Table(

@@ -142,6 +142,42 @@ def test_the_narrowed_table_knows_no_mailbox_but_the_queues(line: bytes) -> None
         Guard(NARROWED).pass_on(line + b"\r\n")
 
 
+COPYING = move_table_for(QUEUE, copying=True)
+ONLY_COPYING = [
+    b'A1 UID COPY 7 "Processed"',
+    b"A1 UID STORE 7 +FLAGS.SILENT (\\Deleted)",
+    b"A1 UID EXPUNGE 7",
+]
+REFUSED_COPYING = [
+    b'A1 UID COPY 7 "Trash"',
+    b'A1 UID COPY 7,8 "Processed"',
+    b'A1 UID COPY 1:* "Processed"',
+    b"A1 UID STORE 7 +FLAGS (\\Deleted)",
+    b"A1 UID STORE 7 -FLAGS.SILENT (\\Deleted)",
+    b"A1 UID STORE 7 FLAGS.SILENT (\\Deleted)",
+    b"A1 UID STORE 7 +FLAGS.SILENT (\\Deleted \\Seen)",
+    b"A1 UID STORE 7 +FLAGS.SILENT (\\Seen)",
+    b"A1 UID STORE 1:* +FLAGS.SILENT (\\Deleted)",
+    b"A1 UID EXPUNGE 1:*",
+    b"A1 UID EXPUNGE 7,8",
+    b"A1 UID EXPUNGE",
+]
+
+
+@pytest.mark.parametrize("line", ONLY_COPYING)
+def test_copying_is_permitted_where_the_queue_allows_it_alone(line: bytes) -> None:
+    assert line + b"\r\n" == Guard(COPYING).pass_on(line + b"\r\n")
+    for table in (LOOK_TABLE, MOVE_TABLE, NARROWED):
+        with pytest.raises(GuardRefusal):
+            Guard(table).pass_on(line + b"\r\n")
+
+
+@pytest.mark.parametrize("line", [*REFUSED_COPYING, *(line for line in REFUSED if line not in ONLY_COPYING)])
+def test_where_copying_is_allowed_every_other_line_is_refused_all_the_same(line: bytes) -> None:
+    with pytest.raises(GuardRefusal):
+        Guard(COPYING).pass_on(line + b"\r\n")
+
+
 @pytest.mark.parametrize("mailbox", QUEUE)
 def test_every_mailbox_of_the_queue_can_be_named_as_it_travels(mailbox: str) -> None:
     line = b"A1 UID MOVE 7 " + wire_name(mailbox) + b"\r\n"

@@ -58,7 +58,7 @@ def test_what_is_commented_out_shows_the_default_where_there_is_one() -> None:
     # These have no default; the example shows how they look.
     without_default = (
         *("uid", "secret_command", "secret_credential", "oauth", "ca_file", "certificate_sha256"),
-        *("authserv_id", "public_url"),
+        *("authserv_id", "public_url", "stop_file", "heads_file", "agents"),
     )
     spelled_out = "\n".join(
         line[1:] if re.match(r"#[a-z0-9_]+ = ", line) and not line[1:].startswith(without_default) else line

@@ -10,6 +10,8 @@ import pytest
 from change_executor.config import ExecutorSettings, Queue
 from change_executor.policy import (
     Approval,
+    Asker,
+    Moves,
     MovingRuling,
     ProposingRuling,
     expires_at,
@@ -36,6 +38,7 @@ def settings(queue: dict[str, Any] | None = None, login: dict[str, Any] | None =
                     "to": {"processed": {"mailbox": "Done"}, "escalate": {"mailbox": "Boss"}},
                     "max_pending_per_agent": 3,
                     "max_moves_per_hour": 2,
+                    "max_moves_per_day": 4,
                 }
                 | (queue or {})
             ],
@@ -44,23 +47,25 @@ def settings(queue: dict[str, Any] | None = None, login: dict[str, Any] | None =
 
 
 QUEUE = settings().queues[0]
+LISTING = settings({"agents": ["mailbot"]}).queues[0]
 
 
 def proposing(queue: Queue | None = QUEUE, **change: Any) -> ProposingRuling:
-    asked: dict[str, Any] = {
+    asker: dict[str, Any] = {
+        "agent": "mailbot",
         "token_queue": "support",
-        "from_role": "incoming",
-        "to_role": "processed",
-        "pending_of_agent": 0,
+        "revoked": False,
+        "pending": 0,
         "made_in_last_hour": 0,
-        "stopped": False,
     }
-    return judge_proposing(queue, **(asked | change))
+    asked: dict[str, Any] = {"from_role": "incoming", "to_role": "processed", "stopped": False}
+    of_asker = {name: change.pop(name) for name in asker if name in change}
+    return judge_proposing(queue, Asker(**(asker | of_asker)), **(asked | change))
 
 
 def moving(queue: Queue | None = QUEUE, approval: dict[str, Any] | None = None, **change: Any) -> MovingRuling:
     approved: dict[str, Any] = {"to_role": "processed", "expires_at": NOW + timedelta(days=1), "policy_version": "v"}
-    state: dict[str, Any] = {"policy_now": "v", "now": NOW, "moves_in_last_hour": 0, "stopped": False}
+    state: dict[str, Any] = {"policy_now": "v", "now": NOW, "moves": Moves(0, 0), "stopped": False, "revoked": False}
     return judge_moving(queue, Approval(**(approved | (approval or {}))), **(state | change))
 
 
@@ -68,8 +73,12 @@ def moving(queue: Queue | None = QUEUE, approval: dict[str, Any] | None = None, 
     ("expected", "ruling"),
     [
         (ProposingRuling.ALLOWED, proposing()),
-        (ProposingRuling.ALLOWED, proposing(pending_of_agent=2)),
-        (ProposingRuling.TOO_MANY_PENDING, proposing(pending_of_agent=3)),
+        (ProposingRuling.ALLOWED, proposing(pending=2)),
+        (ProposingRuling.TOO_MANY_PENDING, proposing(pending=3)),
+        (ProposingRuling.AGENT_REVOKED, proposing(revoked=True, stopped=True)),
+        (ProposingRuling.ALLOWED, proposing(LISTING)),
+        (ProposingRuling.UNKNOWN_QUEUE, proposing(LISTING, agent="another")),
+        (ProposingRuling.UNKNOWN_QUEUE, proposing(LISTING, agent="another", to_role="nowhere")),
         (ProposingRuling.ALLOWED, proposing(made_in_last_hour=199)),
         (ProposingRuling.TOO_MANY_PROPOSALS, proposing(made_in_last_hour=200)),
         (ProposingRuling.STOPPED, proposing(stopped=True)),
@@ -91,8 +100,11 @@ def test_a_proposal_is_judged_by_the_first_rule_that_it_breaks(
     ("expected", "ruling"),
     [
         (MovingRuling.ALLOWED, moving()),
-        (MovingRuling.ALLOWED, moving(moves_in_last_hour=1)),
-        (MovingRuling.TOO_MANY_MOVES, moving(moves_in_last_hour=2)),
+        (MovingRuling.ALLOWED, moving(moves=Moves(1, 3))),
+        (MovingRuling.TOO_MANY_MOVES, moving(moves=Moves(2, 4))),
+        (MovingRuling.TOO_MANY_MOVES_TODAY, moving(moves=Moves(1, 4))),
+        (MovingRuling.AGENT_REVOKED, moving(revoked=True, stopped=True)),
+        (MovingRuling.AGENT_REVOKED, moving(revoked=True, now=NOW + timedelta(days=1))),
         (MovingRuling.STOPPED, moving(stopped=True)),
         (MovingRuling.EXPIRED, moving(now=NOW + timedelta(days=1))),
         (MovingRuling.EXPIRED, moving(now=NOW + timedelta(days=1), stopped=True)),
@@ -118,6 +130,10 @@ def test_a_proposal_expires_after_the_days_of_its_queue() -> None:
         ({"to": {"processed": {"mailbox": "Elsewhere"}, "escalate": {"mailbox": "Boss"}}}, None),
         ({"max_moves_per_hour": 3}, None),
         ({"undo": False}, None),
+        ({"max_moves_per_day": 3}, None),
+        ({"agents": ["mailbot"]}, None),
+        ({"without_move": "copy"}, None),
+        ({"to": {"processed": {"mailbox": "Done", "dangerous": True}, "escalate": {"mailbox": "Boss"}}}, None),
         (None, {"host": "127.0.0.1"}),
         (None, {"user": "another"}),
         (None, {"port": 143}),

@@ -33,14 +33,14 @@ class _LyingMover:
         self._connections, self._bend, self._moves = connections, bend, moves
 
     @contextmanager
-    def session(self, login: ImapLogin, mailboxes: Iterable[str]) -> Iterator[MoveSession]:
+    def session(self, login: ImapLogin, mailboxes: Iterable[str], *, copying: bool = False) -> Iterator[MoveSession]:
         bend, moves = self._bend, self._moves
 
         class _Lying(MoveSession):
             def move_one(self, uid: int, target: str) -> MoveReply:
                 return bend(super().move_one(uid, target) if moves else MoveReply(Answer.OK))
 
-        with self._connections.opened(login, move_table_for(mailboxes)) as client:
+        with self._connections.opened(login, move_table_for(mailboxes, copying=copying)) as client:
             yield _Lying(client, login.id)
 
 

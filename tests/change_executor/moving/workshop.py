@@ -93,7 +93,9 @@ class Workshop:
         self.connections = Connections()
         self.mover = Mover(self.connections)
         self.apply = Apply(self.journal, self.settings, self.mover, checkpoint)
-        self.reconcile = Reconcile(self.journal, self.settings, Looker(self.connections).session, checkpoint)
+        self.reconcile = Reconcile(
+            self.journal, self.settings, Looker(self.connections).session, checkpoint, open_move=self.mover.session
+        )
         self._numbers = iter(range(1, 1000))
 
     def close(self) -> None:

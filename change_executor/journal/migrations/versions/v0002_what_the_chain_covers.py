@@ -82,7 +82,6 @@ def _idempotency_keys() -> None:
         sa.Column("key_sha256", sa.String(), nullable=False),
         sa.Column("request_sha256", sa.String(), nullable=False),
         sa.Column("proposal", sa.String(), nullable=False),
-        sa.Column("created", sa.Integer(), nullable=False),
         sa.Column("at", sa.Integer(), nullable=False),
         sa.ForeignKeyConstraint(["proposal"], ["proposals.id"]),
         sa.PrimaryKeyConstraint("agent", "key_sha256"),

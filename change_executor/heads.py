@@ -1,0 +1,135 @@
+"""Telling the chain's head outside the journal: whoever makes the chain anew, or puts yesterday's copy back, is found.
+
+The log has a line for it at the start, at the end, and within a bounded time after commits; an optional file gets the
+same. That file is opened for appending only and never made by us: let another user own it (and the file system append
+only, `chattr +a`), and what was told there cannot be taken back by the executor's user.
+"""
+
+import json
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from structlog.typing import FilteringBoundLogger
+
+from change_executor.errors import JournalUnavailable
+from change_executor.journal import chain
+from change_executor.journal.journal import Journal
+from shared.settings import ConfigurationError
+
+_HEAD: Final = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
+_HEX_DIGITS: Final = 64
+
+OPENED, TOLD, CLOSED = "journal:open", "journal:head", "journal:close"
+
+
+class HeadPublisher:
+    """Tells the head at the start, after commits but no more often than `every_seconds`, and at the end; a thread.
+
+    Raises `ConfigurationError` where the file cannot be appended to.
+    """
+
+    def __init__(self, journal: Journal, log: FilteringBoundLogger, *, file: Path | None, every_seconds: float) -> None:
+        self._journal, self._log = journal, log
+        self._file = None if file is None else _appendable(file)
+        self._every_seconds = every_seconds
+        self._told: tuple[int, str | None] | None = None
+        self._committed = threading.Event()
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heads", daemon=True)
+
+    def start(self) -> None:
+        """Tell the head as it is, and begin to tell those that follow. Raises `JournalUnavailable`."""
+        self._tell(OPENED)
+        self._journal.listen(self._committed.set)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Tell the last head and end. Raises `JournalUnavailable`."""
+        self._end()
+        self._tell(CLOSED)
+        self.close()
+
+    def close(self) -> None:
+        """End, whatever was told."""
+        self._end()
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _end(self) -> None:
+        self._journal.unlisten(self._committed.set)
+        self._ending.set()
+        self._committed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ending.is_set():
+            self._committed.wait()
+            self._committed.clear()
+            if self._ending.is_set():
+                return
+            try:
+                self._tell(TOLD)
+            except JournalUnavailable as error:
+                self._log.error("journal:unavailable", error=str(error))
+            self._ending.wait(self._every_seconds)
+
+    def _tell(self, event: str) -> None:
+        with self._journal.reading() as connection:
+            row = connection.exec_driver_sql(_HEAD).first()
+        head: tuple[int, str | None] = (0, None) if row is None else (int(row[0]), str(row[1]))
+        if event == TOLD and head == self._told:
+            return
+        self._told = head
+        self._log.info(event, events=head[0], head=head[1])
+        if self._file is not None and head[1] is not None:
+            line = {"at": self._journal.now().isoformat(), "event": event, "events": head[0], "head": head[1]}
+            try:
+                os.write(self._file, json.dumps(line).encode() + b"\n")
+            except OSError as error:
+                # The log has it all the same; a full disk elsewhere must not stop what the journal can record.
+                self._log.error("journal:head_not_written", error=error.strerror)
+
+
+def published_heads(lines: Iterable[str]) -> dict[int, str]:
+    """Return the heads that a file of ours or a log tells, by their number of events.
+
+    Lines that tell no head are passed over. Where two lines disagree about one number, the later is kept: both cannot
+    be in one chain, so one of them is found either way.
+    """
+    found: dict[int, str] = {}
+    for line in lines:
+        if (head := _head_in(line)) is not None:
+            found[head[0]] = head[1]
+    return found
+
+
+def _head_in(untrusted_line: str) -> tuple[int, str] | None:
+    start = untrusted_line.find("{")
+    try:
+        # A log daemon may have put its own words before ours.
+        told: Any = json.loads(untrusted_line[start:]) if start >= 0 else None
+    except ValueError:
+        return None
+    if not isinstance(told, dict):
+        return None
+    events, head = told.get("events"), told.get("head")
+    if not isinstance(events, int) or isinstance(events, bool) or not isinstance(head, str):
+        return None
+    return (events, head) if events > 0 and len(head) == _HEX_DIGITS and head != chain.FIRST_PREVIOUS else None
+
+
+def _appendable(file: Path) -> int:
+    try:
+        return os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as error:
+        raise ConfigurationError(
+            "[journal] heads_file",
+            f"{file} cannot be appended to: {error.strerror}.",
+            "Make it as another user, and let the executor's user append: install -o root -g GROUP -m 0620 /dev/null "
+            f"{file}",
+        ) from None
