@@ -162,6 +162,6 @@ def _mailbox_json(mailbox: StoredMailbox, place: MailboxPlace, counts: MailboxCo
         "unreadEmails": counts.unread_emails,
         "totalThreads": counts.total_threads,
         "unreadThreads": counts.unread_threads,
-        "myRights": {"mayReadItems": mailbox.selectable, **dict.fromkeys(_NO_RIGHTS, False)},
+        "myRights": {"mayReadItems": mailbox.readable, **dict.fromkeys(_NO_RIGHTS, False)},
         "isSubscribed": mailbox.subscribed,
     }

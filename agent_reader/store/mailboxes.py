@@ -107,6 +107,10 @@ def restart(writing: Writing, key: int, uidvalidity: int) -> None:
 
 def looked(writing: Writing, key: int, uidnext: int, highestmodseq: int | None) -> None:
     """Record that a mailbox is up to date."""
+    if writing.connection.execute(
+        "SELECT 1 FROM mailboxes WHERE key = ? AND looked_tick IS NULL AND passed_over", (key,)
+    ).get:
+        writing.note_mailbox(key, ChangeKind.UPDATED)
     writing.connection.execute(
         "UPDATE mailboxes SET uidnext = ?, highestmodseq = ?, looked_tick = ?, passed_over = 0, looked_at = ?, "
         "failed_at = NULL, failure_code = NULL, failure_detail = NULL, failure_fix = NULL WHERE key = ?",
@@ -159,7 +163,13 @@ def settle(writing: Writing) -> None:
     ).get
     _destroy_held(writing, before_tick=writing.tick() if looked_since is None else int(looked_since))
     threads.forget_what_never_came(writing)
-    connection.execute("UPDATE mailboxes SET passed_over = 1 WHERE looked_tick IS NULL")
+    passed_over = connection.execute(
+        "UPDATE mailboxes SET passed_over = 1 WHERE looked_tick IS NULL AND NOT passed_over RETURNING key, selectable"
+    )
+    for key, selectable in list(passed_over):
+        # Known now as one that this login may not read: its myRights say so (RFC 8621 §2).
+        if selectable:
+            writing.note_mailbox(int(key), ChangeKind.UPDATED)
     connection.execute(
         "UPDATE account SET settled_at = ?, failed_at = NULL, failure_code = NULL, failure_detail = NULL, "
         "failure_fix = NULL",

@@ -35,7 +35,10 @@ class TimeIsUp(Exception):  # noqa: N818 - names what happened
 
 @dataclass(frozen=True, slots=True)
 class StoredMailbox:
-    """A mailbox that is shown; `name` is the whole decoded path."""
+    """A mailbox that is shown; `name` is the whole decoded path.
+
+    `readable`: it can hold messages, and was not found closed to this login by a whole round.
+    """
 
     key: int
     id: str
@@ -43,7 +46,7 @@ class StoredMailbox:
     delimiter: str | None
     attributes: frozenset[str]
     subscribed: bool
-    selectable: bool
+    readable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +109,8 @@ class Snapshot:
         """Return every mailbox that is shown, INBOX first, then by name."""
         if self._mailboxes is None:
             rows = self.connection.execute(
-                "SELECT key, id, name, delimiter, attributes, subscribed, selectable FROM mailboxes "
+                "SELECT key, id, name, delimiter, attributes, subscribed, "
+                "selectable AND NOT (looked_tick IS NULL AND passed_over) FROM mailboxes "
                 "WHERE standing <> 'pending' ORDER BY name <> 'INBOX', name, standing"
             )
             self._mailboxes = tuple(
@@ -117,9 +121,9 @@ class Snapshot:
                     delimiter=delimiter,
                     attributes=frozenset(json.loads(attributes)),
                     subscribed=bool(subscribed),
-                    selectable=bool(selectable),
+                    readable=bool(readable),
                 )
-                for key, mailbox_id, name, delimiter, attributes, subscribed, selectable in rows
+                for key, mailbox_id, name, delimiter, attributes, subscribed, readable in rows
             )
         return self._mailboxes
 

@@ -98,6 +98,26 @@ def test_the_tree_follows_the_delimiter_and_makes_nothing_up(account: Mirrored) 
     assert rights["mayReadItems"] is False
 
 
+@pytest.mark.statement("95")
+def test_a_mailbox_that_the_login_may_not_open_is_shown_without_the_right_to_read_until_it_may(
+    account: Mirrored,
+) -> None:
+    account.begin("INBOX", "Closed")
+    account.mirror.looked(account.handle("INBOX"), 1, None)
+    account.mirror.settle()
+
+    def may_read() -> tuple[bool, bool]:
+        rights = [account.mailbox(name)["myRights"] for name in ("INBOX", "Closed")]
+        inbox, closed = (isinstance(each, dict) and each["mayReadItems"] is True for each in rights)
+        return inbox, closed
+
+    assert may_read() == (True, False)
+    state, closed = account.state(), account.mailbox_id("Closed")
+    account.mirror.looked(account.handle("Closed"), 1, None)
+    assert may_read() == (True, True)
+    assert account.changes_since(state) == {("Mailbox", closed): ["updated"]}
+
+
 @pytest.mark.statement("89")
 def test_names_are_nfc_and_siblings_never_share_one(account: Mirrored) -> None:
     account.put_listing(listed("INBOX"), listed("Bu\u0308ro"), listed("B\u00fcro"), listed("A & B 🎉 日本"))

@@ -19,7 +19,7 @@ from tests.agent_reader.mirrored import (
 )
 
 
-@pytest.mark.statement("168")
+@pytest.mark.statement("82", "166", "168")
 def test_the_default_order_is_newest_received_first_whatever_the_uids(tmp_path: Path) -> None:
     with mirrored(tmp_path / "store") as account:
         account.begin("INBOX")

@@ -222,6 +222,7 @@ def test_states_give_back_the_flags_as_the_server_spelled_them(account: Mirrored
 
 def test_a_modseq_alone_changes_no_state(account: Mirrored) -> None:
     account.add("INBOX", fetched(3, letter(), flags=["\\Seen"]))
+    account.end_round()
     before = account.state()
     account.flag("INBOX", 3, "\\Seen")
     account.mirror.looked(account.handle("INBOX"), 4, 12)

@@ -55,6 +55,42 @@ SEED: dict[str, Any] = {
         ["Mailbox/get", {"accountId": ACCOUNT, "ids": None, "properties": ["name"]}, "3"],
         ["Core/echo", {"#a": {"resultOf": "1", "name": "Email/get", "path": "/list/*/id"}}, "4"],
         ["Email/set", {"accountId": ACCOUNT, "destroy": ["M1"]}, "5"],
+        ["Email/changes", {"accountId": ACCOUNT, "sinceState": "01-1", "maxChanges": 3}, "6"],
+        ["Mailbox/changes", {"accountId": ACCOUNT, "sinceState": "01-1.Mailbox.1", "maxChanges": None}, "7"],
+        [
+            "Email/queryChanges",
+            {
+                "accountId": ACCOUNT,
+                "sinceQueryState": "01-1",
+                "filter": {"header": ["Subject", "order"], "someInThreadHaveKeyword": "$seen"},
+                "sort": [{"property": "hasKeyword", "keyword": "$seen"}],
+                "upToId": "M1",
+                "maxChanges": 5,
+            },
+            "8",
+        ],
+        [
+            "Mailbox/query",
+            {
+                "accountId": ACCOUNT,
+                "filter": {"operator": "NOT", "conditions": [{"parentId": None, "name": "x", "hasAnyRole": True}]},
+                "sort": [{"property": "name"}],
+                "sortAsTree": True,
+                "filterAsTree": True,
+            },
+            "9",
+        ],
+        ["Mailbox/queryChanges", {"accountId": ACCOUNT, "sinceQueryState": "01-1"}, "10"],
+        ["Email/parse", {"accountId": ACCOUNT, "blobIds": ["B1"], "properties": ["subject"]}, "11"],
+        [
+            "SearchSnippet/get",
+            {
+                "accountId": ACCOUNT,
+                "filter": {"operator": "AND", "conditions": [{"text": "tea"}, {"subject": '"an order"'}]},
+                "#emailIds": {"resultOf": "0", "name": "Email/query", "path": "/ids"},
+            },
+            "12",
+        ],
     ],
 }
 
