@@ -22,7 +22,7 @@ from agent_reader.store.document import StoredPart
 from agent_reader.store.snapshot import StoredEmail
 from agent_reader.tool_answers.cuts import one_line, shown_text
 from agent_reader.tool_answers.refusals import bad_argument
-from agent_reader.tool_answers.sheet import Window, cost
+from agent_reader.tool_answers.sheet import MAX_RESULT_CHARACTERS, Window, cost
 from shared.message import AttachmentOutcome, AttachmentText, attachment_text, body_lists, parse
 from shared.message import Part as MessagePart
 
@@ -73,7 +73,8 @@ def parts_for(depth: Depth) -> tuple[Part, ...]:
 
 
 def _need(view: View) -> int:
-    return _OWN_LINES + cost("message", f"{view.header}\n\n{view.text}")
+    # More than there is room for, however much more.
+    return _OWN_LINES + cost("message", f"{view.header}\n\n{view.text[:MAX_RESULT_CHARACTERS]}")
 
 
 def _shares(needs: Sequence[int], room: int) -> list[int]:

@@ -41,17 +41,17 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A message as it is shown: its header in few lines, one of its texts, and our words about what was left out."""
+    """A message as it is shown: its header in few lines, one of its texts, and our words about what was left out.
+
+    `total_bytes` of the text.
+    """
 
     header: str
     text: str
     left_out: tuple[str, ...]
     facts: tuple[str, ...]
-
-    @property
-    def total_bytes(self) -> int:
-        """The octets of the text in UTF-8."""
-        return len(self.text.encode("utf-8", "replace"))
+    # Of the text in UTF-8; counted once, since a long text is asked for a thousand times.
+    total_bytes: int
 
 
 class Views:
@@ -92,7 +92,13 @@ def _made(looked: Looked, part: Part) -> View:
             text = clean("\n".join(_links(looked))).text
         case Part.HIDDEN:
             text = clean("\n\n".join(_hidden(looked))).text
-    return View(_header(looked), text, tuple(_left_out(looked, part)), tuple(_facts(looked)))
+    return View(
+        header=_header(looked),
+        text=text,
+        left_out=tuple(_left_out(looked, part)),
+        facts=tuple(_facts(looked)),
+        total_bytes=len(text.encode("utf-8", "replace")),
+    )
 
 
 def _header(looked: Looked) -> str:

@@ -80,7 +80,7 @@ def make_desk(built: House, cursors: Cursors, accounts: tuple[str, ...] = (ACCOU
         access=built.access,
         cursors=cursors,
         account_ids=accounts,
-        faults=Faults(built.structured, lambda octets: bytes(octets)),
+        faults=Faults(built.structured, bytes),
         clock=built.clock,
         random_octets=lambda octets: next(numbers).to_bytes(octets),
     )

@@ -47,7 +47,8 @@ async def served(app: ASGIApp) -> AsyncIterator[str]:
         server = _Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         try:
-            while not server.started:
+            # uvicorn has a flag for this, and no event.
+            while not server.started:  # noqa: ASYNC110 - see above
                 await asyncio.sleep(0.005)
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
-import httpx
 import pytest
 
-from shared.tokens import TokenKind, new_token
 from tests.agent_reader.mcp.desk import Desked, desked, id_of
 from tests.agent_reader.mcp.served import ERAS, app_of, client, served, text_of
 from tests.agent_reader.served import MESSAGES
