@@ -22,7 +22,12 @@ class BoundedProtocol(H11Protocol):
     # A request's head over loopback or from a proxy takes milliseconds.
     head_seconds: ClassVar[float] = 10.0
 
+    # So many looks in a row at an answer of which nothing is taken: a minute, then the client is as good as gone, and
+    # what its answer holds (a file, a place) is given back.
+    most_stalled_looks: ClassVar[int] = 6
+
     _timer: asyncio.TimerHandle | None = None
+    _stalled_looks = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Take the connection, or drop it before anything else is spent on it."""
@@ -62,9 +67,13 @@ class BoundedProtocol(H11Protocol):
 
     def _look(self, before: RequestResponseCycle | None, unsent_before: int) -> None:
         answered = before is None or before.response_complete
+        unsent = self.transport.get_write_buffer_size()
         # A long answer may still be on its way through a slow tunnel, as long as it moves.
-        moves = 0 < self.transport.get_write_buffer_size() < unsent_before
-        if self.cycle is before and answered and not moves:
+        moves = 0 < unsent < unsent_before
+        is_stalled = self.cycle is before and not answered and 0 < unsent == unsent_before
+        self._stalled_looks = self._stalled_looks + 1 if is_stalled else 0
+        is_over = self.cycle is before and answered and not moves
+        if is_over or self._stalled_looks >= self.most_stalled_looks:
             self.transport.abort()
         else:
             self._wait()

@@ -23,6 +23,10 @@ LONG_ANSWER = b"x" * 8_000_000
 
 async def answering(scope: Scope, receive: Receive, send: Send) -> None:
     """Answer without a look at the body."""
+    if scope["path"] == "/pieces":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(len(LONG_ANSWER) // 65_536):
+            await send({"type": "http.response.body", "body": bytes(65_536), "more_body": True})
     body = LONG_ANSWER if scope["path"] == "/long" else b"ok"
     headers = [(b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
@@ -136,9 +140,10 @@ def test_a_long_answer_is_not_cut_off_while_it_is_being_read() -> None:
         assert is_closed(connection)
 
 
-def test_an_answer_that_nobody_reads_is_given_up() -> None:
-    with Serving(most=1, head_seconds=0.2) as serving, serving.connect(receive_octets=65_536) as connection:
-        ask(connection, "/long")
+@pytest.mark.parametrize("path", ["/long", "/pieces"])
+def test_an_answer_that_nobody_reads_is_given_up(path: str) -> None:
+    with Serving(most=1, head_seconds=0.1) as serving, serving.connect(receive_octets=65_536) as connection:
+        ask(connection, path)
         assert connection.recv(1)
         pause = threading.Event()
         for _ in range(500):
