@@ -63,7 +63,9 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         access = stack.enter_context(Access(folder, _now, secrets.token_bytes, keep=settings.reads.keep))
         cursors = stack.enter_context(contextlib.closing(Cursors(folder)))
         watch = StateWatch()
-        store = stack.enter_context(contextlib.closing(Store(folder, _now, announce=watch.announce)))
+        retention = {account.id: account.retention for account in settings.accounts}
+        store = Store(folder, _now, announce=watch.announce, retention=retention)
+        stack.callback(store.close)
         cache = stack.enter_context(contextlib.closing(BlobCache(folder / BLOBS_NAME, settings.blobs.cache_octets)))
         given = handed_over()
         tcp = given.get(JMAP_SOCKET) or listening.bind_tcp(settings.server)

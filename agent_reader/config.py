@@ -2,10 +2,11 @@
 
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Final, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from agent_reader.keep import Keep, Retention
 from shared.imap_login import ImapLogin
 from shared.settings import Section, absolute_sqlite_url
 
@@ -110,6 +111,8 @@ class ReadLogSettings(Section):
 class Account(ImapLogin):
     """`[[accounts]]`: one mailbox account, read with a login of its own.
 
+    `keep` is what is kept of each message besides its header and structure: `everything` (text attachments too), the
+    `text` of its body, or `metadata` alone; after `keep_days` since it was received, metadata alone in any case.
     `mailboxes` are the names, as this login sees them, that are read; left out, all are. `sync_seconds` is the pause
     between two looks.
     """
@@ -118,6 +121,13 @@ class Account(ImapLogin):
     mailboxes: Annotated[tuple[MailboxName, ...], Field(min_length=1)] | None = None
     # New mail is seen within seconds, and one EXAMINE per mailbox four times a minute is below what mail clients do.
     sync_seconds: Annotated[int, Field(ge=1, le=86_400)] = 15
+    keep: Literal["everything", "text", "metadata"] = "everything"
+    keep_days: Annotated[int, Field(ge=1, le=36_600)] | None = None
+
+    @property
+    def retention(self) -> Retention:
+        """What is kept of the account's messages, and for how long."""
+        return Retention(Keep[self.keep.upper()], self.keep_days)
 
 
 class ReaderSettings(Section):

@@ -10,6 +10,7 @@ from typing import Any, Final, assert_never
 
 import msgspec
 
+from agent_reader.keep import Keep
 from agent_reader.scope import Depth
 from shared.message import HeaderField, Message, Part, body_lists
 
@@ -105,6 +106,15 @@ def pack(message: Message, *, has_body: bool = True) -> bytes:
     return zlib.compress(_ENCODER.encode(_keep(message.root, body)), _LEVEL)
 
 
+def narrow(packed: bytes, keep: Keep) -> bytes:
+    """Return a kept message with the texts of its body alone, or with none; its structure stays."""
+    message = unpack(packed)
+    lists = body_lists(message)
+    texts = {id(part) for part in (*lists.text_body, *lists.html_body)} if keep is Keep.TEXT else set[int]()
+    root = message.root if keep is Keep.EVERYTHING else _with_texts_only(message.root, texts)
+    return zlib.compress(_ENCODER.encode(_keep(root, None)), _LEVEL)
+
+
 def unpack(packed: bytes) -> Message:
     """Return the message that `pack` kept. Its `octets` are empty and its `defects` are not kept."""
     root = _restore(_DECODER.decode(zlib.decompress(packed)))
@@ -135,8 +145,6 @@ def _with_texts_only(part: Part, texts: set[int]) -> Part:
 
 def _keep(part: Part, body: set[int] | None) -> _KeptPart:
     """Recurses once a level of multiparts, of which the parser allows 100."""
-    is_text = body is not None and part.type.startswith("text/")
-    is_kept = is_text and (id(part) in (body or ()) or part.size <= _MAX_KEPT_ATTACHMENT)
     return _KeptPart(
         part_id=part.part_id,
         type=part.type,
@@ -153,8 +161,16 @@ def _keep(part: Part, body: set[int] | None) -> _KeptPart:
         size=part.size,
         blob_id=part.blob_id,
         is_known_encoding=part.has_known_encoding,
-        content=part.content() if is_kept else None,
+        content=_kept_content(part, body),
     )
+
+
+def _kept_content(part: Part, body: set[int] | None) -> bytes | None:
+    if isinstance(part, StoredPart):
+        return part.kept
+    is_text = body is not None and part.type.startswith("text/")
+    is_kept = is_text and (id(part) in (body or ()) or part.size <= _MAX_KEPT_ATTACHMENT)
+    return part.content() if is_kept else None
 
 
 def _restore(kept: _KeptPart) -> StoredPart:

@@ -145,14 +145,25 @@ def destroy_held(writing: Writing, *, before_tick: int, before: int) -> None:
             _destroy(writing, stored)
 
 
+def show_words(writing: Writing, key: int, words: Sequence[str]) -> None:
+    """Have an Email found by these words alone from now on."""
+    stored = _stored(writing, key)
+    if stored is not None and stored.visible:
+        search.remove(writing.connection, key)
+        token_text = search.tokens(
+            stored.mailbox_keys, stored.keywords, stored.senders, has_attachment=stored.has_attachment
+        )
+        search.put(writing.connection, key, token_text, words)
+
+
 def _make(writing: Writing, reading: Reading) -> int:
     connection = writing.connection
     key = _free_key(writing, reading)
     thread_key = threads.thread_of(writing, reading)
     connection.execute(
         "INSERT INTO emails (key, id, thread_key, size, received_at, sent_at, has_attachment, from_order, to_order, "
-        "subject_order, sender, sender_domain, keywords, visible, held_tick) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]', 0, NULL)",
+        "subject_order, sender, sender_domain, kept, keywords, visible, held_tick) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]', 0, NULL)",
         (
             key,
             reading.id,
@@ -166,6 +177,7 @@ def _make(writing: Writing, reading: Reading) -> int:
             reading.subject_order,
             reading.sender,
             reading.sender_domain,
+            int(reading.kept),
         ),
     )
     connection.execute("DELETE FROM gone_emails WHERE key = ?", (key,))

@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import apsw
 
-from agent_reader.store import catching_up, emails, mailboxes, progress, threads
+from agent_reader.keep import Keep, Retention
+from agent_reader.store import catching_up, emails, mailboxes, progress, retention, threads
 from agent_reader.store.reading import Reading, read, threading_of
 from agent_reader.store.set_aside import UNREADABLE_FIX
 from agent_reader.store.set_aside import put as put_aside
@@ -38,6 +39,9 @@ _LAST_UID: Final = 2**32 - 1
 # RFC 8620 §5.2 wants states to be answered for 30 days (`changes` goes back that far); five more for slow clocks.
 _CHANGES_KEPT_SECONDS: Final = 35 * 24 * 3600
 
+# Two thousand messages after each round: a measure that became narrower is kept to within hours, and sync goes on.
+_STEPS_A_ROUND: Final = 10
+
 # What one message can do to the file by itself. Anything else (a full disk, a lock) is no message's fault.
 _MESSAGE_ERRORS: Final = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, emails.TooManyInOneSecond)
 
@@ -45,16 +49,22 @@ _MESSAGE_ERRORS: Final = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchE
 class AccountMirror:
     """One account's mirror. Each call is one transaction: all of it lands or nothing. Any thread may call.
 
-    `announce` is called after each commit that made a new state.
+    `announce` is called after each commit that made a new state; `kept` is what is kept of messages.
     """
 
     def __init__(
-        self, connection: apsw.Connection, clock: Clock, randomness: Randomness, announce: Callable[[], None]
+        self,
+        connection: apsw.Connection,
+        clock: Clock,
+        randomness: Randomness,
+        announce: Callable[[], None],
+        kept: Retention,
     ) -> None:
         self._connection = connection
         self._clock = clock
         self._randomness = randomness
         self._announce = announce
+        self._retention = kept
         self._lock = threading.RLock()
 
     def put_mailboxes(self, listing: Iterable[ListedMailbox]) -> None:
@@ -138,9 +148,10 @@ class AccountMirror:
         aside: list[SetAside] = []
         # Reading takes most of the time and needs no lock; octets are let go as soon as they are read.
         octets = 0
+        keep = partial(self._retention.of, now=seconds(self._clock()))
         for message in messages:
             octets += len(message.header if message.octets is None else message.octets)
-            reading = _read_or_set_aside(message, mailbox_id, uidvalidity)
+            reading = _read_or_set_aside(message, mailbox_id, uidvalidity, keep)
             if isinstance(reading, SetAside):
                 aside.append(reading)
             else:
@@ -217,6 +228,7 @@ class AccountMirror:
         with self._writing() as writing:
             mailboxes.settle(writing)
             writing.forget_changes(writing.now - _CHANGES_KEPT_SECONDS)
+        self._bring_down()
 
     def release_overdue(self) -> None:
         """Destroy Emails held for longer than an hour: end of a round in which a mailbox could not be looked at."""
@@ -235,6 +247,23 @@ class AccountMirror:
         """Close the writing connection, after the transaction that runs."""
         with self._lock:
             self._connection.close()
+
+    def _bring_down(self) -> None:
+        """Keep no more than should be kept; new mail and questions go between the steps, and the rest waits."""
+        if self._retention == Retention():
+            return
+        with self._lock:
+            self._connection.pragma("secure_delete", True)
+            try:
+                for step in range(_STEPS_A_ROUND):
+                    with self._writing() as writing:
+                        count = retention.bring_down(writing, self._retention)
+                    if count == 0:
+                        if step:
+                            retention.overwrite_what_was_forgotten(self._connection)
+                        return
+            finally:
+                self._connection.pragma("secure_delete", False)
 
     @contextmanager
     def _writing(self) -> Iterator[Writing]:
@@ -289,9 +318,11 @@ def _first_header(header: ThreadHeader) -> FirstHeader:
     return FirstHeader(header.uid, seconds(header.internaldate), links)
 
 
-def _read_or_set_aside(message: FetchedMessage, mailbox_id: str, uidvalidity: int) -> Reading | SetAside:
+def _read_or_set_aside(
+    message: FetchedMessage, mailbox_id: str, uidvalidity: int, keep: Callable[[int], Keep]
+) -> Reading | SetAside:
     try:
-        return read(message, mailbox_id, uidvalidity)
+        return read(message, mailbox_id, uidvalidity, keep)
     except Exception as error:  # noqa: BLE001 - whatever one message brings about, the others come in
         # The error's text may quote the message; its name does not.
         # Reading is the same each time: once is as good as three times.

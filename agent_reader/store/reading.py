@@ -2,13 +2,14 @@
 
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+from agent_reader.keep import Keep
 from agent_reader.store import blobs, document, search
 from agent_reader.store.fold import fold, sort_order
 from agent_reader.store.thread_subject import thread_subject
@@ -78,6 +79,7 @@ class Reading:
     summary: bytes
     document: bytes
     words: tuple[str, ...]
+    kept: Keep
     message_ids: tuple[str, ...]
     thread_subject: str
     blob_handles: tuple[int, ...]
@@ -96,8 +98,18 @@ def reading_version() -> str:
     return f"{release}/{_SHAPE}"
 
 
-def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Reading:
-    """Read a fetched message. Above the largest size only its header is read."""
+def read(
+    fetched: FetchedMessage,
+    mailbox_handle: str,
+    uidvalidity: int,
+    keep: Callable[[int], Keep] = lambda _: Keep.EVERYTHING,
+) -> Reading:
+    """Read a fetched message. Above the largest size only its header is read.
+
+    `keep` tells what is kept of a message that was received then, in seconds since 1970.
+    """
+    received_at = int(fetched.internaldate.timestamp())
+    kept = keep(received_at)
     octets = fetched.octets
     message = parse(fetched.header if octets is None else octets)
     if octets is None:
@@ -111,21 +123,23 @@ def read(fetched: FetchedMessage, mailbox_handle: str, uidvalidity: int) -> Read
     attached = octets is not None and has_attachment(message)
     size = fetched.size if octets is None else len(octets)
     readable = readable_text(message)
-    summary |= {"preview": preview_of(readable), "blobId": blob, "size": size, "hasAttachment": attached}
+    preview = "" if kept is Keep.METADATA else preview_of(readable)
+    summary |= {"preview": preview, "blobId": blob, "size": size, "hasAttachment": attached}
     subject = _text(message, "Subject")
     sender, sender_domain = sender_of(summary["from"])
     return Reading(
         id=identity,
         size=size,
-        received_at=int(fetched.internaldate.timestamp()),
+        received_at=received_at,
         sent_at=_seconds(summary["sentAt"]),
         has_attachment=attached,
         from_order=_first_name(summary["from"]),
         to_order=_first_name(summary["to"]),
         subject_order=sort_order(base_subject(subject))[:_MAX_ORDER_CHARACTERS],
         summary=pack_summary(summary),
-        document=document.pack(message, has_body=octets is not None),
-        words=_words(message, subject, readable),
+        document=_document(message, kept, has_body=octets is not None),
+        words=_words(message, subject, None if kept is Keep.METADATA else readable),
+        kept=kept,
         message_ids=_linking_ids(summary),
         thread_subject=thread_subject(subject),
         # Of a message known by its header alone nothing is known of its parts.
@@ -211,14 +225,19 @@ def _message_ids(summary: dict[str, JSON]) -> Iterator[str]:
                 pass
 
 
-def _words(message: Message, subject: str, readable: ReadableText) -> tuple[str, ...]:
+def _document(message: Message, kept: Keep, *, has_body: bool) -> bytes:
+    packed = document.pack(message, has_body=has_body)
+    return packed if kept is Keep.EVERYTHING else document.narrow(packed, kept)
+
+
+def _words(message: Message, subject: str, readable: ReadableText | None) -> tuple[str, ...]:
     by_column = {
         search.Column.FROM: _address_words(message, "from"),
         search.Column.TO: _address_words(message, "to"),
         search.Column.CC: _address_words(message, "cc"),
         search.Column.BCC: _address_words(message, "bcc"),
         search.Column.SUBJECT: fold(subject),
-        search.Column.BODY: _body_words(message, readable),
+        search.Column.BODY: "" if readable is None else _body_words(message, readable),
     }
     return tuple(by_column[column] for column in search.Column)
 

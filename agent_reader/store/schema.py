@@ -75,6 +75,7 @@ emails = Table(
     Column("kept", Integer, nullable=False, server_default="2", comment="see retention.Keep"),
     Index("emails_by_thread", "thread_key"),
     Index("emails_held", "held_tick"),
+    Index("emails_kept", "kept", "key"),
     comment="An Email: one content, however many copies.",
 )
 

@@ -3,7 +3,7 @@
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Final
 
 import apsw
 
+from agent_reader.keep import Retention
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import database, scoped
 from agent_reader.store.mirror import AccountMirror, Clock, Randomness
@@ -88,7 +89,7 @@ class Store:
 
     `fresh_within` is how old the last whole round may be for the mirror to count as fresh; `announce` is called with
     the account's id after each commit that made a new state, from the thread that wrote; `boot` names this run of the
-    machine.
+    machine; `retention` says by account what is kept of messages, everything where it says nothing.
     """
 
     def __init__(
@@ -100,6 +101,7 @@ class Store:
         randomness: Randomness = token_bytes,
         announce: Callable[[str], None] = lambda _: None,
         boot: Callable[[], str | None] = database.boot_id,
+        retention: Mapping[str, Retention] | None = None,
     ) -> None:
         self._folder = folder
         self._clock = clock
@@ -107,6 +109,7 @@ class Store:
         self._randomness = randomness
         self._announce = announce
         self._boot = boot
+        self._retention = dict(retention or {})
         self._lock = threading.Lock()
         self._mirrors: dict[str, AccountMirror] = {}
         self._idle: dict[str, list[apsw.Connection]] = {}
@@ -122,7 +125,11 @@ class Store:
                 path = database.account_file(self._folder, account_id)
                 connection = database.open_file(path, self._randomness(_EPOCH_OCTETS).hex(), self._boot())
                 self._mirrors[account_id] = AccountMirror(
-                    connection, self._clock, self._randomness, partial(self._announce, account_id)
+                    connection,
+                    self._clock,
+                    self._randomness,
+                    partial(self._announce, account_id),
+                    self._retention.get(account_id, Retention()),
                 )
                 self._idle[account_id] = []
                 self._counts[account_id] = {}
