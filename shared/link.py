@@ -98,7 +98,7 @@ class ReadsPage(_Paper):
 class Agents(_Paper):
     """`GET /agents`: names that hold a reader token."""
 
-    agents: list[str]
+    agents: list[AgentName]
 
 
 class AccountStatus(_Paper):

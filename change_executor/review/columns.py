@@ -15,16 +15,17 @@ _MAX_ROW_CHARACTERS: Final = 400
 def blocks(text: str) -> list[tuple[bool, str]]:
     """Return the text in pieces, each with whether it is an aligned table; joined they are the text again."""
     lines = text.splitlines(keepends=True)
-    aligned = [_places(line) for line in lines]
     in_table = [False] * len(lines)
-    for number in range(1, len(lines)):
-        before, here = aligned[number - 1], aligned[number]
-        if before and here and before & here:
-            in_table[number - 1] = in_table[number] = True
+    before, places_before = -1, set[tuple[str, int]]()
     for number, line in enumerate(lines):
-        beside = (number > 0 and in_table[number - 1]) or (number + 1 < len(lines) and in_table[number + 1])
-        if not in_table[number] and beside and line.strip() and _RULE.fullmatch(line.rstrip("\n")):
-            in_table[number] = True
+        # A rule stands between rows, or after the last one, and is aligned with nothing.
+        if _RULE.fullmatch(line.rstrip("\r\n")):
+            in_table[number] = before >= 0 and in_table[before]
+            continue
+        places = _places(line)
+        if places & places_before:
+            in_table[before : number + 1] = [True] * (number + 1 - before)
+        before, places_before = number, places
     pieces: list[tuple[bool, list[str]]] = []
     for line, is_table in zip(lines, in_table, strict=True):
         if not pieces or pieces[-1][0] != is_table:

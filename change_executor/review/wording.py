@@ -41,6 +41,10 @@ TONES: Final = {
 WAITING: Final = {
     Waiting.STOPPED: "Everything is stopped. It goes on when someone resumes.",
     Waiting.MOVES_PER_HOUR: "This hour's limit of moves is reached. It goes on by itself.",
+    Waiting.MOVES_PER_DAY: "This day's limit of moves is reached. It goes on by itself.",
+    Waiting.MOVE_NOT_OFFERED: (
+        "The mail server offers no MOVE any more. Someone has to change the server, or the queue's `without_move`."
+    ),
     Waiting.MAIL_SERVER_UNREACHABLE: "The mail server does not answer. The executor tries again by itself.",
     Waiting.LOGIN_REFUSED: (
         "The mail server refuses the executor's login. Someone has to mend `user` or the secret in executor.toml. "
@@ -93,6 +97,7 @@ OUTCOMES: Final = {
     Outcome.UNDO_DID_NOT_HAPPEN: "It was not moved back; it lies where it was moved to.",
     Outcome.POLICY_CHANGED: "The approval was given under other rules, so it has to be decided again.",
     Outcome.NOT_DECIDED_IN_TIME: "Nobody decided in time.",
+    Outcome.AGENT_REVOKED: "The agent that proposed it was revoked.",
     Outcome.SETTLED_BY_PERSON: "The outcome was uncertain; a person looked and settled it.",
 }
 
@@ -152,6 +157,10 @@ EVENTS: Final = {
     "proposal:propose": "Proposed.",
     "proposal:evidence": "The executor looked at the message.",
     "proposal:wait": "It began to wait.",
+    "proposal:revoke": "Its agent was revoked.",
+    "move:step": "A step of copying was checked and written down.",
+    "move:concluded": "What became of the command was written down.",
+    "text:keep": "A text was kept.",
     "move:intended": "What was about to be sent to the mail server was written down.",
     "proposal:approve": "Approved.",
     "proposal:reject": "Rejected.",

@@ -74,6 +74,7 @@ def settings_for(tmp_path: Path, port: int = 8622, **queue: Any) -> ExecutorSett
         {
             "review": {"listen": f"localhost:{port}", "allow_uids": [0]},
             "journal": {"url": f"sqlite:///{tmp_path / 'journal.db'}"},
+            "reader": {"socket": str(tmp_path / "r.sock")},
             "credentials": [{"id": "shop", "host": "127.0.0.1", "user": "executor", "secret_file": "/dev/null"}],
             "queues": [
                 {

@@ -153,9 +153,9 @@ function showRow(said) {
   if (old && section && old.closest("#waiting-section")) {
     const row = freshRow(said);
     find("input", row).checked = find("input", old).checked;
-    const focused = old.contains(document.activeElement);
+    const focused = old.contains(document.activeElement) && (find("input:focus", old) ? "input" : ".subject");
     old.replaceWith(row);
-    if (focused) find(".subject", row).focus();
+    if (focused) find(focused, row).focus();
     return true;
   }
   if (!said.pending) return true;

@@ -1,0 +1,333 @@
+"""The log, the agents, the settings and the status: what is on record, who may do what, and what needs somebody."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from sqlalchemy import text as sql
+
+from change_executor.intake.proposer_tokens import Proposer, opened_by
+from change_executor.journal.chain import FIRST_PREVIOUS, event_hash
+from change_executor.lifecycle import Event
+from change_executor.outcomes import Waiting
+from change_executor.review import wording
+from change_executor.switch import press_stop
+from shared.tokens import parse_token
+from tests.fakes.reader import FakeReader
+from tests.servers.desk import PERSON, ReviewPage, fields_of, press, reading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def page(review_page: ReviewPage) -> ReviewPage:
+    return review_page
+
+
+@pytest.fixture
+def reader(page: ReviewPage) -> Iterator[FakeReader]:
+    with FakeReader(page.settings.reader.socket) as running:
+        running.answers |= {"/agents": {"agents": ["mailbot"]}, "/reads": {"reads": [], "cursor": None}}
+        yield running
+
+
+def read(page: ReviewPage, *email_ids: str, method: str = "Email/get") -> dict[str, Any]:
+    return {"at": page.clock().isoformat(), "method": method, "account": "shop", "emailIds": list(email_ids)}
+
+
+def says(page: ReviewPage, path: str) -> list[str]:
+    """What the lines of a page of the log say, newest first."""
+    text = page.signed_in().get(path).text
+    return re.findall(r'<span class="say"><span>(.*?)</span>', text)
+
+
+def test_the_log_tells_who_proposed_who_decided_and_what_happened_newest_first(page: ReviewPage) -> None:
+    proposal = page.rows.proposal(reading("Order 4711"))
+    client = page.signed_in()
+    press(client, client.get(f"/p/{proposal.id}").text, f"/p/{proposal.id}/approve")
+    text = client.get("/log").text
+    places = [
+        text.index(wording.EVENTS[kind]) for kind in ("proposal:approve", "proposal:evidence", "proposal:propose")
+    ]
+    assert sorted(places) == places
+    for part in (f"<bdi>{PERSON}</bdi>", "the agent <bdi>mailbot</bdi>", "<bdi>Order 4711</bdi>"):
+        assert part in text
+
+
+@pytest.mark.parametrize(
+    ("query", "finds"),
+    [
+        ("agent=mailbot", True),
+        ("agent=other", False),
+        ("q=order", True),
+        ("q=nothing", False),
+        ("what=proposed", True),
+        ("what=moved", False),
+        ("since=2026-11-29&until=2026-11-29", True),
+        ("since=2026-11-30", False),
+        ("until=2026-11-28", False),
+        ("since=2026-13-45", True),
+        ("person=rosa", False),
+        ("about=' OR 1=1 --", False),
+    ],
+)
+def test_the_log_is_searched_by_who_what_when_and_words(page: ReviewPage, query: str, finds: bool) -> None:
+    page.rows.proposal(reading("Order 4711"))
+    assert finds is (wording.EVENTS["proposal:propose"] in says(page, f"/log?{query}"))
+
+
+def test_a_decision_is_found_years_later_when_its_text_is_long_gone(page: ReviewPage) -> None:
+    proposal = page.rows.proposal(reading("Order 4711"))
+    page.rows.happen(proposal.id, Event.REJECT, decided_by=PERSON, decided_at=page.clock())
+    with page.journal.writing() as writing:
+        writing.connection.execute(sql("DELETE FROM texts"))
+    page.clock.pass_by(days=3 * 365)
+    for query in (
+        f"about={proposal.email_id}",
+        f"about={proposal.id}",
+        "agent=mailbot",
+        "until=2026-12-31&what=decided",
+    ):
+        assert wording.EVENTS["proposal:reject"] in says(page, f"/log?{query}")
+
+
+def test_the_pages_of_the_log_lose_and_repeat_nothing(page: ReviewPage) -> None:
+    for number in range(130):
+        page.rows.wait(page.rows.proposal().id, f"code_{number}")
+    client, seen = page.signed_in(), []
+    path: str | None = "/log?what=everything"
+    while path:
+        text = client.get(path).text
+        seen += [int(seq) for seq in re.findall(r'<span class="seq">([0-9]+)</span>', text)]
+        match = re.search(r'href="(/log\?[^"]*before=[^"]+)"', text)
+        path = match[1].replace("&amp;", "&") if match else None
+    assert list(range(len(seen), 0, -1)) == seen
+    assert len(seen) > 260
+
+
+def test_one_message_shows_who_read_it_what_was_proposed_and_what_became_of_it(
+    page: ReviewPage, reader: FakeReader
+) -> None:
+    proposal = page.rows.moved(page.rows.proposal(reading("Order 4711")).id)
+    reader.answers["/reads"] = {"reads": [read(page, "M" + "1" * 32), read(page, proposal.email_id)], "cursor": None}
+    text = page.signed_in().get(f"/log?about={proposal.email_id}").text
+    one = text.partition("One message")[2].partition("</section>")[0]
+    assert 1 == one.count("agent mailbot <span")
+    assert f'href="/p/{proposal.id}"' in one
+    assert "moved" in one
+    assert {"agent": "mailbot"}.items() <= dict(reader.asked)["/reads"].items()
+
+
+def test_a_reader_that_is_silent_or_lies_leaves_the_pages_whole(page: ReviewPage) -> None:
+    proposal = page.rows.proposal(reading())
+    client = page.signed_in()
+    paths = (f"/log?about={proposal.email_id}", "/agents", "/agents/mailbot", "/status")
+    for path in paths:
+        assert "reader does not answer" in client.get(path).text
+    with FakeReader(page.settings.reader.socket) as reader:
+        for answer in (b"", b"{", {"agents": ["<b>"]}, {"agents": 1}, b"x" * 300_000):
+            reader.answers |= dict.fromkeys(("/agents", "/reads", "/status"), answer)
+            for path in paths:
+                assert 200 == client.get(path).status_code
+
+
+def test_the_journal_is_checked_when_asked_and_a_change_past_the_program_is_found(page: ReviewPage) -> None:
+    client = page.signed_in()
+    proposal = page.rows.proposal()
+    with page.journal.writing() as writing:
+        writing.connection.execute(sql("UPDATE proposals SET to_role = 'escalate'"))
+    answer = press(client, client.get("/log").text, "/log/verify")
+    assert "The journal is not whole." in answer.text
+    assert proposal.id in answer.text
+
+
+def test_an_export_holds_every_event_and_each_can_be_hashed_again(page: ReviewPage) -> None:
+    for number in range(20):
+        page.rows.proposal(reading(f"A secret subject {number}"))
+    client = page.signed_in()
+    answer = client.get("/log/export")
+    assert "attachment" in answer.headers["content-disposition"]
+    assert "secret" not in answer.text
+    previous, events = FIRST_PREVIOUS, [json.loads(line) for line in answer.text.splitlines()]
+    for number, event in enumerate(events, 1):
+        digest = event.pop("hash")
+        assert (number, previous) == (event["seq"], event["previous"])
+        assert event_hash(**event) == digest
+        previous = digest
+    assert previous in client.get("/log").text
+    some = client.get("/log/export?what=proposed").text.splitlines()
+    assert {"proposal:propose"} == {json.loads(line)["kind"] for line in some}
+
+
+def test_an_export_is_read_in_pieces(page: ReviewPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("change_executor.review.log_view._EXPORTED_AT_ONCE", 3)
+    for _ in range(10):
+        page.rows.proposal()
+    lines = page.signed_in().get("/log/export").text.splitlines()
+    assert list(range(1, len(lines) + 1)) == [json.loads(line)["seq"] for line in lines]
+
+
+def test_a_proposer_token_is_made_shown_once_and_revoked_here(page: ReviewPage) -> None:
+    client = page.signed_in()
+    form = client.get("/agents").text
+    assert "agent-reader token create --agent NAME" in form
+    assert "agent-reader token revoke ID" in form
+    made = press(client, form, "/agents/tokens", agent="triage", queue="support", days="30")
+    (text,) = re.findall(r"mwp_[a-z2-7]{8}_[a-z2-7]{32}_[0-9a-f]{8}", made.text)
+    token = parse_token(text)
+    assert token is not None
+    with page.journal.reading() as connection:
+        assert Proposer("triage", "support") == opened_by(connection, token, page.clock())
+    again = client.get("/agents").text
+    assert text not in again
+    assert token.id in again
+    assert 303 == press(client, again, f"/agents/tokens/{token.id}/revoke").status_code
+    with page.journal.reading() as connection:
+        assert "token_revoked" == opened_by(connection, token, page.clock())
+    assert re.search(r"revoked <time[^>]*>just now", client.get("/agents").text)
+    assert 422 == press(client, again, f"/agents/tokens/{token.id}/revoke").status_code
+    events = client.get("/log?what=access").text
+    assert wording.EVENTS_OF_THE_HOUSE["token:create"] in events
+    assert f"<bdi>{PERSON}</bdi>" in events
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"agent": "Bad Name"},
+        {"agent": ""},
+        {"queue": "nowhere"},
+        {"days": "0"},
+        {"days": "-1"},
+        {"days": "9999"},
+        {"days": "x"},
+    ],
+)
+def test_a_token_that_cannot_be_made_says_why(page: ReviewPage, wrong: dict[str, str]) -> None:
+    client = page.signed_in()
+    asked = {"agent": "triage", "queue": "support", "days": "30"} | wrong
+    answer = press(client, client.get("/agents").text, "/agents/tokens", **asked)
+    assert 422 == answer.status_code
+    assert 'role="alert"' in answer.text
+    assert "mwp_" not in answer.text
+
+
+def test_an_agent_is_told_by_how_often_it_is_right_and_how_much_it_reads(page: ReviewPage, reader: FakeReader) -> None:
+    for number in range(4):
+        proposal = page.rows.proposal(reading(f"Number {number}"))
+        event = Event.REJECT if number == 0 else Event.APPROVE
+        page.rows.happen(proposal.id, event, decided_by=PERSON, decided_at=page.clock())
+    reader.answers["/reads"] = {"reads": [read(page, "M" + "1" * 32)] * 21, "cursor": None}
+    text = page.signed_in().get("/agents").text
+    assert "75 %" in text
+    assert "<dt>reads a day</dt><dd>3</dd>" in text
+    assert "May read, says the reader." in text
+    one = page.signed_in().get("/agents/mailbot").text
+    assert 21 == one.count('<bdi class="file">Email/get</bdi>')
+    assert "Number 3" in one
+    assert 404 == page.signed_in().get("/agents/Not%20a%20name").status_code
+
+
+def test_sessions_are_listed_and_ended_one_by_one_or_all_others(page: ReviewPage) -> None:
+    mine, second, third = page.signed_in(), page.signed_in(), page.signed_in()
+    form = mine.get("/settings").text
+    assert (1, 2) == (form.count("This browser</em>"), form.count("Another browser"))
+    names = re.findall(r'name="session" value="([0-9a-f]{16})"', form)
+    csrf = fields_of(form, "/sign-out")["csrf"]
+    assert 303 == mine.post("/settings/sessions/end", data={"csrf": csrf, "session": names[0]}).status_code
+    assert [200, 303] == sorted(client.get("/").status_code for client in (second, third))
+    assert 400 == mine.post("/settings/sessions/end", data={"csrf": csrf, "session": "x"}).status_code
+    assert 303 == press(mine, form, "/settings/sessions/end-others").status_code
+    assert [200, 303, 303] == [client.get("/").status_code for client in (mine, second, third)]
+
+
+def test_a_person_ends_no_session_of_another_person(page: ReviewPage) -> None:
+    page.rows.person("ines")
+    mine, theirs = page.signed_in(), page.signed_in("ines")
+    theirs.get("/settings")
+    name = re.search(r"session:began.*", page.signed_in().get("/log/export?person=ines").text)
+    assert name
+    (digest,) = re.findall(r'"session": "([0-9a-f]{16})"', name[0])
+    csrf = fields_of(mine.get("/settings").text, "/sign-out")["csrf"]
+    mine.post("/settings/sessions/end", data={"csrf": csrf, "session": digest})
+    assert 200 == theirs.get("/").status_code
+
+
+@pytest.mark.parametrize(
+    ("what", "attribute", "first"), [("keys", "data-keys", "on"), ("notify", "data-notify", "off")]
+)
+def test_keys_and_notifications_are_switched_for_this_browser(
+    page: ReviewPage, what: str, attribute: str, first: str
+) -> None:
+    client, other = page.signed_in(), page.signed_in()
+    second = {"on": "off", "off": "on"}[first]
+    assert f'{attribute}="{first}"' in client.get("/").text
+    answer = press(client, client.get("/settings").text, f"/settings/{what}", switch=second)
+    assert (303, True) == (answer.status_code, "httponly" in answer.headers["set-cookie"].lower())
+    assert f'{attribute}="{second}"' in client.get("/").text
+    assert f'{attribute}="{first}"' in other.get("/").text
+    assert 400 == press(client, client.get("/settings").text, f"/settings/{what}", switch="nonsense").status_code
+
+
+def test_stopping_and_resuming_from_the_settings_comes_back_there(page: ReviewPage) -> None:
+    client = page.signed_in()
+    for action in ("stop", "resume"):
+        text = client.get("/settings").text
+        (form,) = re.findall(rf'<form[^>]*action="/{action}"[^>]*>(?:(?!</form>).)*/settings.*?</form>', text)[:1]
+        answer = client.post(f"/{action}", data={"csrf": fields_of(text, "/sign-out")["csrf"], "next": "/settings"})
+        assert (True, "/settings") == (bool(form), answer.headers["location"])
+
+
+def test_the_status_is_calm_when_nothing_is_wrong(page: ReviewPage, reader: FakeReader) -> None:
+    reader.answers["/status"] = {
+        "accounts": [{"account": "shop", "fresh": True, "messages": 4711, "lastSyncAt": None, "error": None}]
+    }
+    text = page.signed_in().get("/status").text
+    for part in ("Nothing needs you here", "executor at 127.0.0.1:993", "fresh, 4711 messages", "Support/Processed"):
+        assert part in text
+
+
+def test_the_status_names_what_needs_somebody(page: ReviewPage, reader: FakeReader) -> None:
+    waiting, doubtful, approved, _ = (page.rows.proposal(reading(), days=0.5 + number) for number in range(4))
+    page.rows.wait(waiting.id, Waiting.LOGIN_REFUSED.value)
+    for each in (doubtful, approved):
+        page.rows.approve(each.id)
+    page.rows.happen(doubtful.id, Event.CLAIM, Event.DOUBT)
+    page.clock.pass_by(minutes=11)
+    press_stop(page.journal, f"person:{PERSON}")
+    reader.answers["/status"] = {
+        "accounts": [{"account": "shop", "fresh": False, "messages": 1, "lastSyncAt": None, "error": "<b>oops</b>"}]
+    }
+    text = page.signed_in().get("/status").text
+    for part in (
+        "What needs somebody",
+        "1 move has an uncertain outcome.",
+        "1 approval waits for longer than ten minutes.",
+        "1 proposal expires within a day.",
+        wording.WAITING[Waiting.LOGIN_REFUSED].replace("'", "&#39;"),
+        "Everything is stopped since",
+        "&lt;b&gt;oops&lt;/b&gt;",
+    ):
+        assert part in text
+
+
+def test_the_first_message_of_a_sender_and_earlier_decisions_are_told_beside_the_evidence(page: ReviewPage) -> None:
+    first = page.rows.proposal(reading("First of Ada", thread=["a" * 16, "b" * 16]))
+    client = page.signed_in()
+    unknown = "It is the first message of this sender"
+    assert unknown not in client.get(f"/p/{first.id}").text, "nothing was decided yet, so that says nothing"
+    page.rows.happen(first.id, Event.REJECT, decided_by=PERSON, decided_at=page.clock())
+    page.clock.pass_by(hours=1)
+    same = page.rows.proposal(reading("Second of Ada"))
+    answer = page.rows.proposal(reading("Answer of Bo", sender=["Bo <bo@example.org>"], thread=["c" * 16, "b" * 16]))
+    of_ada, of_bo = (client.get(f"/p/{each.id}").text for each in (same, answer))
+    assert (False, True) == (unknown in of_ada, unknown in of_bo)
+    assert "About this sender" in of_ada
+    assert "About this message or its thread" not in of_ada
+    assert "About this message or its thread" in of_bo
+    for text in (of_ada, of_bo):
+        assert f'href="/p/{first.id}"' in text
