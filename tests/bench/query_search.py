@@ -91,6 +91,16 @@ def _ask(account: Mirrored, letters: list[bytes]) -> None:
             filter={"inMailbox": inbox, "notKeyword": "$seen", "text": "w2"}, limit=50
         ),
         "dates and word": lambda: account.query(filter={"before": "2026-01-03T00:00:00Z", "text": "w2"}, limit=50),
+        "two words": lambda: account.query(filter={"text": "w2 w3"}, limit=50),
+        "NOT": lambda: account.query(
+            filter={"operator": "NOT", "conditions": [{"text": "w2"}, {"from": "p7"}]}, limit=50
+        ),
+        "some of the thread unread": lambda: account.query(filter={"noneInThreadHaveKeyword": "$seen"}, limit=50),
+        "a header that many have": lambda: account.query(filter={"header": ["References"]}, limit=50),
+        "a header that one has": lambda: account.query(filter={"header": ["Message-ID", "<7@x>"]}, limit=50),
+        "flagged first": lambda: account.query(
+            sort=[{"property": "hasKeyword", "keyword": "$flagged", "isAscending": False}], limit=50
+        ),
         "collapsed and total": lambda: account.query(collapseThreads=True, calculateTotal=True, limit=50),
         "by subject": lambda: account.query(sort=[{"property": "subject"}], limit=50),
         "anchor at the far end": lambda: account.query(anchor=id_of(letters[0]), limit=50),

@@ -1,0 +1,82 @@
+"""How questions are answered inside SQLite: hits come out in the order of dates, so that a limit stops early.
+
+What would cost a pass over the account, a sort of all hits or a table made for one question shows in the plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from agent_reader.query import parse_email_query
+from agent_reader.query.filters import resolve
+from agent_reader.store.selection import rows_statement
+from shared.message import JSON
+from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, letter, mirrored
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
+    with mirrored(tmp_path_factory.mktemp("store")) as account:
+        account.begin("INBOX")
+        account.add("INBOX", *(fetched(uid, letter(f"word {uid}")) for uid in range(1, 50)))
+        yield account
+
+
+def _plan(account: Mirrored, **asked: JSON) -> str:
+    parsed = parse_email_query(asked)
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        statement = rows_statement(
+            resolve(parsed.filter, snapshot.mailboxes()), parsed.sort, by_thread=parsed.collapse_threads, limit=50
+        )
+        rows = snapshot.connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", statement.parameters)
+        return "\n".join(str(detail) for _, _, _, detail in rows)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        {"text": "word"},
+        {"text": '"word 7" word'},
+        {"text": "word", "from": "ann", "hasAttachment": False, "notKeyword": "$seen"},
+        {"text": "word", "after": "2026-01-01T00:00:00Z", "before": "2027-01-01T00:00:00Z"},
+        {"text": "word", "inMailbox": "INBOX"},
+        {"inMailbox": "INBOX", "notKeyword": "$seen"},
+        {"operator": "NOT", "conditions": [{"text": "word"}, {"hasKeyword": "$seen"}]},
+        {"operator": "OR", "conditions": [{"text": "word"}, {"subject": "letter"}]},
+    ],
+)
+@pytest.mark.parametrize("ascending", [False, True])
+def test_what_tokens_and_dates_say_is_one_walk_over_the_search_table(
+    account: Mirrored, condition: dict[str, JSON], ascending: bool
+) -> None:
+    asked = {**condition, **({"inMailbox": account.mailbox_id("INBOX")} if "inMailbox" in condition else {})}
+    plan = _plan(account, filter=asked, sort=[{"property": "receivedAt", "isAscending": ascending}])
+    assert 1 == len(plan.splitlines()), plan
+    assert plan.startswith("SCAN search VIRTUAL TABLE INDEX"), plan
+
+
+@pytest.mark.parametrize(
+    ("asked", "begins"),
+    [
+        ({}, "SCAN e"),
+        ({"filter": {"after": "2026-01-01T00:00:00Z"}}, "SEARCH e USING INTEGER PRIMARY KEY (rowid>?)"),
+        ({"filter": {"inMailbox": "INBOX"}}, "SEARCH b USING PRIMARY KEY (mailbox_key=?)"),
+        ({"filter": {"text": "word", "minSize": 10}}, "SCAN search VIRTUAL TABLE INDEX"),
+        ({"filter": {"text": "word", "header": ["X-A"]}}, "SCAN search VIRTUAL TABLE INDEX"),
+        ({"filter": {"text": "word"}, "collapseThreads": True}, "SCAN search VIRTUAL TABLE INDEX"),
+        ({"filter": {"someInThreadHaveKeyword": "$seen"}}, "SCAN e"),
+        ({"filter": {"header": ["X-A"], "inMailbox": "INBOX"}}, "SEARCH b USING PRIMARY KEY (mailbox_key=?)"),
+    ],
+)
+def test_what_columns_say_is_asked_of_one_candidate_after_the_other_in_the_order_of_dates(
+    account: Mirrored, asked: dict[str, JSON], begins: str
+) -> None:
+    condition = asked.get("filter")
+    if isinstance(condition, dict) and "inMailbox" in condition:
+        asked = {**asked, "filter": {**condition, "inMailbox": account.mailbox_id("INBOX")}}
+    plan = _plan(account, **asked)
+    assert plan.startswith(begins), plan
+    assert "TEMP B-TREE" not in plan
+    assert "SCAN x" not in plan
