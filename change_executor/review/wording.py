@@ -227,7 +227,7 @@ KEYS: Final = (
     (("j", "k"), "next and previous line of the queue"),
     (("Enter",), "open the line"),
     (("x",), "select the line, to decide several together"),
-    (("a",), "go to Approve; Enter then signs"),
+    (("a",), "go to Approve; Enter then signs. In the queue: look at the line, or at all that are selected"),
     (("r",), "go to the reason for a rejection; Ctrl+Enter then rejects"),
     (("z",), "go to Undo; Enter then takes it back"),
     (("t",), "text or HTML of the message"),

@@ -284,12 +284,18 @@ function openView(key) {
 
 const open = (path) => location.assign(path);
 
+// In the queue: several that are selected are decided on their own page, one is decided beside its message.
+function lookToDecide() {
+  if (find('input[name="p"]:checked')) document.getElementById("together").requestSubmit();
+  else if (here()) open(`${find(".subject", here()).href}#decide`);
+}
+
 const KEYS = {
   j: () => step(1),
   k: () => step(-1),
   x: pick,
-  a: () => goTo(".desk button.go") ?? goTo(".verdict button.go") ?? (here() && open(`${find(".subject", here()).href}#decide`)),
-  r: () => goTo("#reason") ?? (here() && open(`${find(".subject", here()).href}#decide`)),
+  a: () => goTo(".desk button.go, .verdict button.go") ?? lookToDecide(),
+  r: () => goTo("#reason") ?? lookToDecide(),
   z: () => goTo('[data-key="z"]', here() ?? undefined) ?? goTo('.notice [data-key="z"], .desk [data-key="z"]'),
   t: () => openView("t"),
   v: () => openView("v"),
