@@ -14,7 +14,7 @@ from tests.fakes.reader_process import ReaderFolder
 from tests.servers.dovecot import Dovecot
 
 # Larger than what is fetched at once; 8-bit and odd on purpose.
-PICTURE = bytes(range(256)) * 9_000
+PICTURE = bytes(range(256)) * 5_000
 SECONDS = 30.0
 
 

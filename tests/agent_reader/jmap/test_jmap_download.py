@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,10 +13,12 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from agent_reader.jmap.capabilities import DEFAULT_LIMITS
 from agent_reader.sync.mirror import FetchedMessage, MessageState
-from shared.identity import MAX_MESSAGE_OCTETS, blob_id, email_id, message_digest
+from shared.identity import MAX_MESSAGE_OCTETS, blob_id, email_id, message_digest, unprovable_email_id
 from shared.imap_login import ImapFailure
 from shared.link import OpenedState
+from tests.agent_reader.on_loopback import await_true, on_loopback
 from tests.agent_reader.served import ACCOUNT, MESSAGES, NOW, OTHER_ACCOUNT, House, house, octets
 
 pytestmark = pytest.mark.anyio
@@ -179,19 +183,23 @@ async def test_a_message_over_the_limit_is_refused_and_not_fetched_to_its_end(tm
 
 
 async def test_a_record_without_a_digest_is_what_its_one_copy_holds(served: House) -> None:
-    mirror = served.store.account(ACCOUNT)
-    inbox = next(mailbox for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
-    header = MIXED.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
-    mirror.add(
-        inbox.id,
-        [FetchedMessage(50, MessageState(frozenset(), 1), NOW, MAX_MESSAGE_OCTETS + 1, None, header)],
-    )
-    served.shelf.octets[50] = b"Enormous, and yet not so here.\r\n"
+    blob = without_digest(served, b"Enormous, and yet not so here.\r\n")
     _, found = await served.one("Email/query", limit=1)
     _, got = await served.one("Email/get", ids=found["ids"], properties=["blobId"])
     assert got["list"][0]["id"].startswith("X")
-    response = await get(served, url(got["list"][0]["blobId"]))
+    assert blob == got["list"][0]["blobId"]
+    response = await get(served, url(blob))
     assert (200, served.shelf.octets[50]) == (response.status_code, response.content)
+
+
+def without_digest(served: House, content: bytes) -> str:
+    """Put in a message that was too large to be read whole, with these octets on the server; gives its blob id."""
+    mirror = served.store.account(ACCOUNT)
+    inbox = next(mailbox for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
+    header = MIXED.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+    mirror.add(inbox.id, [FetchedMessage(50, MessageState(frozenset(), 1), NOW, MAX_MESSAGE_OCTETS + 1, None, header)])
+    served.shelf.octets[50] = content
+    return "B" + unprovable_email_id(inbox.id, 7, 50)
 
 
 # Header fields
@@ -395,3 +403,56 @@ async def test_an_email_that_was_destroyed_is_not_given_from_the_cache(served: H
     mirror.settle()
     assert 404 == (await get(served, url(blob_of(PICTURE)))).status_code
     assert 404 == (await get(served, url(blob_of(MIXED)))).status_code
+
+
+# Clients that go away
+
+# More than the sockets of both sides hold.
+LARGE = bytes(range(256)) * 60_000
+
+
+def test_a_client_that_is_lost_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
+    with (
+        house(tmp_path, largest_octets=len(LARGE), cache_octets=0) as open_house,
+        on_loopback(open_house.app) as listening,
+    ):
+        path = url(without_digest(open_house, LARGE))
+        token = {"Authorization": f"Bearer {open_house.token}"}
+
+        def held() -> tuple[int, int, int]:
+            descriptors = sum(1 for _ in Path("/proc/self/fd").iterdir())
+            return descriptors, listening.tasks(), listening.connections()
+
+        def lose(number: int) -> None:
+            with ExitStack() as opened:
+                for _ in range(number):
+                    opened.enter_context(listening.connect(path, **token)).until(b"\r\n\r\n")
+
+        # What is kept for the next question is opened before anything is counted.
+        lose(2)
+        await_true(lambda: 0 == listening.connections())
+        before = held()
+        for _ in range(3):
+            lose(4)
+            await_true(lambda: before == held())
+        with listening.connect(path, **token) as client:
+            assert client.to_the_end().endswith(LARGE)
+
+
+def test_an_agent_has_a_few_downloads_at_once_and_another_one_its_own(tmp_path: Path) -> None:
+    limits = replace(DEFAULT_LIMITS, max_concurrent_downloads=1)
+    with (
+        house(tmp_path, limits=limits, largest_octets=len(LARGE)) as open_house,
+        on_loopback(open_house.app) as listening,
+    ):
+        path = url(without_digest(open_house, LARGE))
+        token = {"Authorization": f"Bearer {open_house.token}"}
+        other = {"Authorization": f"Bearer {open_house.access.create_token('other').text}"}
+        with listening.connect(path, **token) as slow:
+            assert b" 200 " in slow.until(b"\r\n\r\n")
+            with listening.connect(path, **token) as second:
+                refused = second.to_the_end()
+            assert b" 429 " in refused.partition(b"\r\n")[0]
+            assert b"too_many_downloads" in refused
+            with listening.connect(path, **other) as client:
+                assert client.to_the_end().endswith(LARGE)
