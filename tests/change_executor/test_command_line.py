@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import rfc8785
 from typer.testing import CliRunner, Result
 
 from change_executor.__main__ import app
+from change_executor.journal.journal import NewProposal
+from change_executor.journal.open import open_journal
 from tests.end_to_end.houses import House, MailServer, write_executor
 
 if TYPE_CHECKING:
@@ -147,3 +153,88 @@ def test_a_journal_that_cannot_be_written_does_nothing_and_says_so(machine: Mach
         done = machine.run("stop")
     assert done.exit_code == 1
     assert "Nothing was done" in done.stderr
+
+
+def test_the_audit_is_exported_and_shown(machine: Machine) -> None:
+    machine.said("user", "add", "ada")
+    machine.said("stop")
+    exported = [json.loads(line) for line in machine.said("audit", "export").splitlines()]
+    assert ["person:added", "stop:press"] == [event["kind"] for event in exported]
+    assert exported[0]["hash"] == exported[1]["previous"]
+    assert exported[1:] == [json.loads(line) for line in machine.said("audit", "export", "--after", "1").splitlines()]
+    for event in exported:
+        content = {name: value for name, value in event.items() if name != "hash"}
+        assert event["hash"] == hashlib.sha256(rfc8785.dumps(content)).hexdigest()
+    assert "Nothing is on record" in machine.refuses("audit", "show", "P" + "0" * 20)
+    made = _propose(machine)
+    for named in (made, "M" + "0" * 32):
+        shown = machine.said("audit", "show", named)
+        assert shown.startswith(f"{made}  pending  support: incoming to processed")
+        assert "proposal:propose  agent:mailbot" in shown
+        assert "texts kept: reason" in shown
+        assert "A receipt" not in shown
+
+
+def test_the_audit_compares_with_heads_that_were_told_elsewhere(machine: Machine) -> None:
+    machine.said("user", "add", "ada")
+    heads = machine.folder / "heads"
+    text = machine.house.config.read_text()
+    machine.house.config.write_text(text.replace("[journal]", f'[journal]\nheads_file = "{heads}"'))
+    assert "cannot be read" in machine.refuses("audit", "verify")
+    heads.write_text("nothing of ours\n")
+    assert "tells no head" in machine.refuses("audit", "verify")
+    head = json.loads(machine.said("audit", "export").splitlines()[0])["hash"]
+    heads.write_text(json.dumps({"events": 1, "head": head}) + "\n")
+    assert "Compared with 1 published heads" in machine.run("audit", "verify").stderr
+    log = machine.folder / "log"
+    log.write_text(json.dumps({"event": "journal:close", "events": 9, "head": "f" * 64}) + "\n")
+    found = machine.run("audit", "verify", "--heads", str(log))
+    assert (1, True) == (found.exit_code, "head_missing: event 9" in found.stdout)
+
+
+def test_an_agent_is_revoked_on_the_machine_with_all_that_it_asked_for(machine: Machine) -> None:
+    machine.said("token", "create", "--agent", "mailbot", "--queue", "support")
+    made = _propose(machine)
+    assert "1 tokens, 1 proposals ended" in machine.said("agent", "revoke", "mailbot")
+    assert "0 tokens, 0 proposals ended" in machine.said("agent", "revoke", "mailbot")
+    assert "withdrawn" in machine.said("audit", "show", made)
+    assert machine.said("audit", "verify").startswith("5 events")
+
+
+def test_undo_wants_proposals_or_an_agent_and_a_moment(machine: Machine) -> None:
+    made = _propose(machine)
+    for arguments in ((), ("--agent", "mailbot"), ("--since", "2026-11-29"), (made, "--agent", "mailbot")):
+        assert "--since" in machine.refuses("undo", *arguments)
+    assert "0 asked for, 0 refused." in machine.said("undo", "--agent", "mailbot", "--since", "2026-11-29T08:00")
+    refused = machine.run("undo", made)
+    assert (1, True) == (refused.exit_code, f"{made}: not moved back: not_applied" in refused.stdout)
+
+
+def test_a_stop_says_what_is_held_and_a_stop_file_keeps_a_person_from_resuming(machine: Machine) -> None:
+    _propose(machine)
+    assert "0 in flight, 0 held." in machine.said("stop")
+    file = machine.folder / "stop-everything"
+    text = machine.house.config.read_text()
+    machine.house.config.write_text(f'stop_file = "{file}"\n{text}')
+    file.touch()
+    assert "Remove it first" in machine.refuses("resume")
+    file.unlink()
+    assert "Released." in machine.said("resume")
+
+
+def _propose(machine: Machine) -> str:
+    journal = open_journal(f"sqlite:///{machine.folder / 'journal.db'}", lambda: datetime.now(UTC))
+    new = NewProposal(
+        id=f"P{1:020d}",
+        agent="mailbot",
+        queue="support",
+        email_id="M" + "0" * 32,
+        from_role="incoming",
+        to_role="processed",
+        expires_at=datetime(2030, 1, 1, tzinfo=UTC),
+        predecessor=None,
+    )
+    with journal.writing() as writing:
+        writing.create(new, {"reason": "A receipt"})
+    journal.close()
+    return new.id

@@ -211,3 +211,24 @@ def test_the_stop_button_on_the_machine_outlives_every_process(executor: Executo
     assert house.stop() == 0
     assert house.run("audit", "verify").returncode == 0
     assert token[5:40] not in house.log
+
+
+def test_a_command_that_resumes_is_heard_at_once_and_a_file_stops(executor: Executor) -> None:
+    """The worker's own look comes each fifteen seconds; the log shows that it need not wait for it."""
+    file = executor.house.folder / "stop-everything"
+    executor.configure(lambda text: f'stop_file = "{file}"\n{text}')
+    executor.house.start()
+    eventually(lambda: executor.said_event("executor:ready"), "the line that says ready")
+    file.touch()
+    eventually(lambda: executor.said_event("stop:file"), "the stop by the file")
+    assert "already" in executor.house.said("stop")
+    file.unlink()
+    assert "Released." in executor.house.said("resume")
+    assert (executor.house.folder / "journal.db.wake").is_socket()
+    assert executor.house.stop() == 0
+    assert not (executor.house.folder / "journal.db.wake").exists()
+    head = executor.said_event("journal:close")
+    assert head is not None
+    log = executor.house.folder / "log"
+    log.write_text(executor.house.log)
+    assert f"{head['events']} events" in executor.house.said("audit", "verify", "--heads", str(log))

@@ -313,3 +313,23 @@ def _owner_moves(workshop: Workshop, uid: int, mailbox: str) -> None:
     with workshop.dovecot.connect() as owner:
         owner.select("Incoming")
         assert owner.uid("MOVE", str(uid), mailbox)[0] == "OK"
+
+
+def test_a_stop_file_holds_the_move_before_the_button_is_pressed_for_it(dovecot: Dovecot, tmp_path: Path) -> None:
+    file = tmp_path / "stop"
+
+    def made_when_the_message_is_read(name: str) -> None:
+        if name == "message:read":
+            file.touch()
+
+    workshop = Workshop(dovecot, tmp_path, checkpoint=made_when_the_message_is_read, stop_file=file)
+    first = workshop.approved(workshop.deliver())
+    workshop.apply.move(first)
+    assert ("approved", None, "stopped") == workshop.told(first)
+    file.unlink()
+    file.touch()
+    sent = len(dovecot.commands("executor"))
+    workshop.apply.move(first)
+    assert sent == len(dovecot.commands("executor"))
+    assert {"Incoming": 1} == workshop.copies()
+    workshop.close()

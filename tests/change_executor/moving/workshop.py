@@ -85,10 +85,12 @@ class Workshop:
         port: int | None = None,
         queue: Mapping[str, Any] | None = None,
         checkpoint: Checkpoint = pass_by,
+        stop_file: Path | None = None,
     ) -> None:
         self.dovecot = dovecot
         self.clock = MovableClock()
-        self.settings = settings_for(folder, port or dovecot.port, dovecot.passwords["executor"], queue=queue)
+        settings = settings_for(folder, port or dovecot.port, dovecot.passwords["executor"], queue=queue)
+        self.settings = settings.model_copy(update={"stop_file": stop_file})
         self.journal = open_journal(self.settings.journal.url, self.clock)
         self.connections = Connections()
         self.mover = Mover(self.connections)

@@ -1,0 +1,185 @@
+"""Heads that are told outside the journal find what the chain alone cannot: one made anew, and yesterday's copy."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import rfc8785
+import structlog
+from structlog.testing import capture_logs
+
+from change_executor.audit import Fault, verify
+from change_executor.heads import HeadPublisher, published_heads
+from shared.settings import ConfigurationError
+from tests.change_executor.journal.clock import MovableClock, new_proposal
+from tests.change_executor.journal.test_group import until
+
+if TYPE_CHECKING:
+    from change_executor.journal.journal import Journal
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+
+
+@pytest.fixture
+def heads(tmp_path: Path) -> Path:
+    file = tmp_path / "heads"
+    file.touch()
+    return file
+
+
+def publisher(journal: Journal, file: Path | None, every_seconds: float = 0.001) -> HeadPublisher:
+    return HeadPublisher(journal, structlog.get_logger(), file=file, every_seconds=every_seconds)
+
+
+def append(journal: Journal, count: int = 1) -> None:
+    for _ in range(count):
+        with journal.writing() as writing:
+            writing.append("test:event", "x", "operator")
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_the_head_is_told_at_the_start_after_commits_and_at_the_end(journal: Journal, heads: Path) -> None:
+    append(journal, 2)
+    telling = publisher(journal, heads)
+    telling.start()
+    assert [("journal:open", 2)] == [(line["event"], line["events"]) for line in lines(heads)]
+    append(journal, 3)
+    until(lambda: 5 in published_heads(heads.read_text().splitlines()))
+    telling.stop()
+    assert ("journal:close", 5) == (lines(heads)[-1]["event"], lines(heads)[-1]["events"])
+    with journal.reading() as connection:
+        assert () == verify(connection, published_heads(heads.read_text().splitlines())).findings
+
+
+def test_it_is_told_no_more_often_than_configured(journal: Journal, heads: Path) -> None:
+    telling = publisher(journal, heads, every_seconds=3600)
+    telling.start()
+    append(journal)
+    until(lambda: len(lines(heads)) == 1)
+    append(journal, 20)
+    telling.stop()
+    assert ["journal:head", "journal:close"] == [line["event"] for line in lines(heads)]
+
+
+def test_the_log_tells_it_too_and_a_log_is_compared_like_the_file(journal: Journal) -> None:
+    append(journal)
+    with capture_logs() as logged:
+        telling = publisher(journal, None)
+        telling.start()
+        telling.stop()
+    written = [f"Nov 30 host change-executor[7]: {json.dumps(line)}" for line in logged]
+    with journal.reading() as connection:
+        assert {1: verify(connection).head} == published_heads([*written, "", "no line of ours", "{broken", "[1]"])
+
+
+def test_a_file_that_cannot_be_appended_to_stops_the_start(journal: Journal, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="heads_file"):
+        publisher(journal, tmp_path / "nowhere" / "heads")
+    with pytest.raises(ConfigurationError, match="another user"):
+        publisher(journal, tmp_path / "not-made")
+
+
+@needs_root
+def test_the_file_of_another_user_is_appended_to_and_cannot_be_read() -> None:
+    """As the executor's user, which the mode lets write; `chattr +a` would keep it from more than appending."""
+    with tempfile.TemporaryDirectory() as folder:
+        _append_as_another(Path(folder) / "heads")
+
+
+def _append_as_another(file: Path) -> None:
+    file.parent.chmod(0o755)
+    file.touch()
+    os.chown(file, 0, 65534)
+    file.chmod(0o620)
+    program = (
+        "import os, sys\nfrom pathlib import Path\nfrom change_executor.heads import _appendable\n"
+        "os.setgid(65534); os.setgroups([]); os.setuid(65533)\n"
+        "os.write(_appendable(Path(sys.argv[1])), b'{}\\n')\n"
+        "try:\n    open(sys.argv[1])\nexcept PermissionError:\n    print('unreadable')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(file)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert ("unreadable\n", "{}\n") == (done.stdout, file.read_text())
+
+
+def test_a_copy_of_yesterday_ends_before_a_head_that_was_published(
+    journal: Journal, url: str, heads: Path, clock: MovableClock
+) -> None:
+    append(journal, 3)
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as live:
+        yesterday = sqlite3.connect(":memory:")
+        live.backup(yesterday)
+    telling = publisher(journal, heads, every_seconds=3600)
+    telling.start()
+    append(journal)
+    until(lambda: len(lines(heads)) == 2)
+    append(journal)
+    telling.stop()
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as live:
+        yesterday.backup(live)
+        yesterday.close()
+    with journal.reading() as connection:
+        assert () == verify(connection).findings
+        found = verify(connection, published_heads(heads.read_text().splitlines())).findings
+    assert {(Fault.HEAD_MISSING, "event 4"), (Fault.HEAD_MISSING, "event 5")} == {
+        (each.fault, each.subject) for each in found
+    }
+    # Once the copy has lived on past that number, its events have other hashes.
+    clock.advance(days=1)
+    append(journal, 4)
+    with journal.reading() as connection:
+        found = verify(connection, published_heads(heads.read_text().splitlines())).findings
+    assert {(Fault.HEAD_DIFFERS, "event 4"), (Fault.HEAD_DIFFERS, "event 5")} == {
+        (each.fault, each.subject) for each in found
+    }
+
+
+def test_a_chain_made_anew_from_a_point_has_another_hash_where_one_was_published(
+    journal: Journal, url: str, heads: Path, clock: MovableClock
+) -> None:
+    with journal.writing() as writing:
+        writing.create(new_proposal(1))
+    append(journal, 4)
+    telling = publisher(journal, heads)
+    telling.start()
+    telling.stop()
+    clock.advance(hours=1)
+    append(journal, 2)
+    make_anew(url, from_seq=3)
+    with journal.reading() as connection:
+        assert () == verify(connection).findings
+        found = verify(connection, published_heads(heads.read_text().splitlines())).findings
+    assert {(Fault.HEAD_DIFFERS, "event 5")} == {(each.fault, each.subject) for each in found}
+
+
+def make_anew(url: str, from_seq: int) -> None:
+    """What somebody who knows the format does: change one event and hash all that follow again."""
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
+        connection.row_factory = sqlite3.Row
+        connection.execute("DROP TRIGGER events_refuse_update")
+        previous = "0" * 64
+        for row in connection.execute("SELECT * FROM events ORDER BY seq").fetchall():
+            content = {**row, "details": json.loads(row["details"])}
+            del content["hash"]
+            content["previous"] = previous
+            if content["seq"] == from_seq:
+                content["actor"] = "person:eve"
+            previous = hashlib.sha256(rfc8785.dumps(content)).hexdigest()
+            connection.execute(
+                "UPDATE events SET actor = ?, previous = ?, hash = ? WHERE seq = ?",
+                (content["actor"], content["previous"], previous, content["seq"]),
+            )
