@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+import secrets
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
+from agent_reader.door.keeper import Places
+from agent_reader.errors import AccessUnavailable
+from agent_reader.mcp.door import McpDoor, beside
+from shared.tokens import TokenKind, new_token
 from tests.agent_reader.mcp.desk import Desked, desked, id_of
 from tests.agent_reader.mcp.served import ERAS, app_of, client, served, text_of
 from tests.agent_reader.served import MESSAGES
@@ -54,3 +62,121 @@ async def test_a_client_of_either_era_lists_calls_and_is_told_the_rule(standing:
         assert wrong.is_error
         assert text_of(wrong).startswith("unknown_email")
     assert not house.log.calls
+
+
+def posted(address: str, body: object, **headers: str) -> httpx.Response:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return httpx.post(f"{address}/mcp", content=content, headers=ACCEPT | headers, trust_env=False, timeout=30)
+
+
+@pytest.mark.anyio
+async def test_every_kind_of_token_but_the_right_one_is_refused_as_at_the_other_door(standing: Desked) -> None:
+    access = standing.house.access
+    revoked = access.create_token("clerk")
+    access.revoke(revoked.id)
+    tokens = {
+        "no_token": None,
+        "unknown_token": "mwr_nonsense",
+        "wrong_token_kind": new_token(TokenKind.PROPOSER, secrets.token_bytes).text,
+        "revoked_token": revoked.text,
+    }
+    async with served(app_of(standing.desk, standing.house)) as address:
+        for code, token in tokens.items():
+            headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+            answer = await asyncio.to_thread(posted, address, INITIALIZE, **headers)
+            assert (401, code) == (answer.status_code, answer.json()["code"])
+            # A challenge without metadata: some clients drop their token where a server names an issuer.
+            assert "resource_metadata" not in answer.headers["www-authenticate"]
+            assert token is None or token not in answer.text
+        right = {"Authorization": f"Bearer {standing.house.token}"}
+        assert 200 == (await asyncio.to_thread(posted, address, INITIALIZE, **right)).status_code
+        for method in ("GET", "PUT", "DELETE", "HEAD", "OPTIONS"):
+            answer = await asyncio.to_thread(httpx.request, method, f"{address}/mcp", headers=right, trust_env=False)
+            assert 405 == answer.status_code
+        # The other door is where it was, and there are no others.
+        session = await asyncio.to_thread(httpx.get, f"{address}/jmap/session", headers=right, trust_env=False)
+        assert 200 == session.status_code
+        for path in ("/mcp/", "/mcp/x", "/sse", "/.well-known/oauth-protected-resource"):
+            answer = await asyncio.to_thread(httpx.post, f"{address}{path}", headers=right, trust_env=False)
+            assert 404 == answer.status_code, path
+    assert not standing.house.log.calls
+
+
+@pytest.mark.anyio
+async def test_web_pages_and_other_hosts_are_refused(standing: Desked) -> None:
+    right = {"Authorization": f"Bearer {standing.house.token}"}
+    async with served(app_of(standing.desk, standing.house, "https://mail.example")) as address:
+
+        async def status(**headers: str) -> int:
+            return (await asyncio.to_thread(posted, address, INITIALIZE, **right | headers)).status_code
+
+        assert 421 == await status(Host="evil.example")
+        assert 421 == await status(Host="localhost.evil.example")
+        assert 403 == await status(Origin="https://evil.example")
+        assert 403 == await status(Origin="null")
+        assert 403 == await status(Origin="http://localhost.evil.example")
+        assert 200 == await status(Origin="http://localhost:3000")
+        assert 200 == await status(Host="mail.example", Origin="https://mail.example")
+
+
+@pytest.mark.anyio
+async def test_what_is_too_large_or_no_message_is_refused_and_nothing_is_echoed(standing: Desked) -> None:
+    right = {"Authorization": f"Bearer {standing.house.token}"}
+    call = INITIALIZE | {"method": "tools/call", "params": {"name": "zanzibar", "arguments": {"zanzibar": "zanzibar"}}}
+    bodies: list[tuple[int, object]] = [
+        (413, b"x" * (64 * 1024 + 1)),
+        (400, b"zanzibar"),
+        (400, b"[" * 60_000),
+        (400, [INITIALIZE, INITIALIZE]),
+        (200, call),
+        (200, call | {"params": {"name": "search_mail", "arguments": {"limit": "zanzibar"}}}),
+        (200, call | {"params": {"name": "search_mail", "arguments": "zanzibar"}}),
+        (200, call | {"params": {"name": ["zanzibar"]}}),
+        (200, call | {"method": "prompts/get", "params": {"name": "zanzibar"}}),
+    ]
+    async with served(app_of(standing.desk, standing.house)) as address:
+        for status, body in bodies:
+            answer = await asyncio.to_thread(posted, address, body, **right)
+            assert status == answer.status_code, answer.text
+            assert "zanzibar" not in answer.text
+    assert "zanzibar" not in str(standing.house.log.calls)
+
+
+@pytest.mark.anyio
+async def test_an_agent_has_its_places_whichever_door_it_comes_by(standing: Desked) -> None:
+    right = {"Authorization": f"Bearer {standing.house.token}"}
+    door = McpDoor(standing.desk, standing.house.access, Places(1))
+    async with served(beside(door, standing.house.app)) as address:
+        with door._places.place(standing.agent):
+            answer = await asyncio.to_thread(posted, address, INITIALIZE, **right)
+        assert (429, "too_many_requests") == (answer.status_code, answer.json()["code"])
+        assert 200 == (await asyncio.to_thread(posted, address, INITIALIZE, **right)).status_code
+
+
+@pytest.mark.anyio
+async def test_where_the_read_log_cannot_be_written_no_mail_is_shown(
+    standing: Desked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise AccessUnavailable("FullError")
+
+    monkeypatch.setattr(standing.house.access, "record", full)
+    async with (
+        served(app_of(standing.desk, standing.house)) as address,
+        client(address, standing.house.token, "auto") as opened,
+    ):
+        answer = await opened.call_tool("search_mail", {"text": "teapot"})
+        assert text_of(answer).startswith("read_log_unavailable: ")
+        assert "teapot" not in text_of(answer)
+    standing.house.log.calls.clear()
+
+
+@pytest.mark.anyio
+async def test_a_token_whose_hour_is_spent_is_told_so_at_this_door_too(standing: Desked) -> None:
+    right = {"Authorization": f"Bearer {standing.house.access.create_token('spender', budget=4_000).text}"}
+    call = INITIALIZE | {"method": "tools/call", "params": {"name": "search_mail", "arguments": {}}}
+    async with served(app_of(standing.desk, standing.house)) as address:
+        answers = [await asyncio.to_thread(posted, address, call, **right) for _ in range(10)]
+    assert "teapot" in answers[0].text
+    assert "teapot" not in answers[-1].text
+    assert "budget" in answers[-1].text
