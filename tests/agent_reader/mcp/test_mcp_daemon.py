@@ -1,0 +1,118 @@
+"""The whole way with real processes: a client, the relay, the reader's daemon, a real mail server and its own log."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from agent_reader.relay.client_config import ClientKind, RelayCommand, client_config
+from tests.agent_reader.mcp.desk import id_of
+from tests.agent_reader.mcp.mails import CANARY, HOSTILE, attached
+from tests.agent_reader.mcp.served import ERAS, client, text_of
+from tests.agent_reader.mcp.test_mcp_sequences import ALPHABET
+from tests.fakes.reader_process import ReaderFolder
+from tests.servers.dovecot import Dovecot
+from tests.servers.proxy import BreakingProxy, BreakPoint
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+# What changes a mailbox, or marks a message as seen.
+CHANGING = (b"STORE", b"MOVE", b"COPY", b"APPEND", b"EXPUNGE", b"DELETE", b"CREATE", b"RENAME", b"SELECT", b"CLOSE")
+
+FETCHED = attached(90, "See", "notes.txt", "application/octet-stream", b"These words are only on the server.\n")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def folder(dovecot: Dovecot, tmp_path: Path) -> ReaderFolder:
+    return ReaderFolder(tmp_path, dovecot)
+
+
+@pytest.mark.anyio
+async def test_a_client_behind_the_relay_reads_mail_and_the_server_saw_only_looks(folder: ReaderFolder) -> None:
+    for message in (*HOSTILE, FETCHED):
+        folder.dovecot.deliver("INBOX", message)
+    token_file = folder.folder / "token"
+    token_file.touch(0o600)
+    token_file.write_text(folder.token())
+    before = folder.dovecot.snapshot()
+    with folder.serve() as reader:
+        address = await asyncio.to_thread(reader.address)
+        await asyncio.to_thread(reader.await_event, "sync:round", whole=True)
+        relay = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "agent_reader", "mcp"],
+            env=os.environ | {"MAILWARRANT_TOKEN_FILE": str(token_file), "MAILWARRANT_READER_URL": address},
+            cwd=REPOSITORY,
+        )
+        async with Client(relay) as opened:
+            assert "first sync" not in str(opened.instructions)
+            for name, arguments in ALPHABET:
+                await opened.call_tool(name, arguments)
+            assert CANARY in text_of(await opened.call_tool("search_mail", {"text": CANARY}))
+            # An attachment that the index does not keep is fetched, and without a mark upon the message.
+            assert "only on the server" in text_of(await opened.call_tool("read_attachment", {"id": id_of(FETCHED)}))
+        assert 0 == await asyncio.to_thread(reader.end, by_signal=signal.SIGTERM)
+    assert before == folder.dovecot.snapshot()
+    for line in folder.dovecot.commands("reader"):
+        words = line.upper().split()
+        assert not set(words) & set(CHANGING), line
+        assert b"BODY[" not in line.upper()
+    assert CANARY not in reader.text
+    assert token_file.read_text() not in reader.text
+
+
+@pytest.mark.anyio
+async def test_the_door_answers_while_the_first_sync_runs_and_says_so(folder: ReaderFolder) -> None:
+    folder.dovecot.deliver("INBOX", HOSTILE[0])
+    token = folder.token()
+    # A first sync that goes on for as long as anybody looks: the mail server never answers the fetch.
+    with BreakingProxy(folder.dovecot.port, b"FETCH", BreakPoint.BLACKHOLE) as proxy:
+        folder.settings = {"port": proxy.port, "tls": "none"}
+        with folder.serve() as reader:
+            address = await asyncio.to_thread(reader.address)
+            assert await asyncio.to_thread(proxy.broken.wait, 30)
+            for era in ERAS:
+                async with client(address, token, era) as opened:
+                    assert "first sync is running" in str(opened.instructions)
+                    assert "first sync is running" in text_of(await opened.call_tool("search_mail", {}))
+            session = await asyncio.to_thread(
+                httpx.get, f"{address}/jmap/session", headers={"Authorization": f"Bearer {token}"}, trust_env=False
+            )
+            assert 200 == session.status_code
+            assert 0 == await asyncio.to_thread(reader.end, by_signal=signal.SIGTERM)
+
+
+def test_the_configuration_of_every_client_starts_the_relay_and_holds_no_token() -> None:
+    command = RelayCommand(Path("/opt/m w/agent-reader"), Path("/home/a/reader token"), Path("/home/a/proposer"))
+    for kind in ClientKind:
+        where, form = client_config(kind, command)
+        assert where.endswith(".")
+        for piece in ("/opt/m w/agent-reader", "mcp", "--token-file", "/home/a/reader token", "--proposer-token-file"):
+            assert piece in form, kind
+        assert "mwr_" not in form
+
+
+def test_the_command_prints_a_form_that_goes_into_a_file_as_it_is(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_reader", "client-config", "claude-desktop", "--token-file", str(tmp_path / "t")],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=REPOSITORY,
+    )
+    assert str(tmp_path / "t") in done.stdout
+    assert done.stdout.startswith("{")
+    assert "claude_desktop_config.json" in done.stderr
