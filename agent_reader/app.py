@@ -75,12 +75,20 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         for listener in private:
             stack.callback(listener.close)
         proven = ProvenLogins(folder / PROVEN_NAME)
+        precedences = {account.id: Precedence() for account in settings.accounts}
         workers = [
-            Worker(account, store.account(account.id), proven, log, secrets.SystemRandom().random)
+            Worker(
+                account,
+                store.account(account.id),
+                proven,
+                log,
+                secrets.SystemRandom().random,
+                precedence=precedences[account.id],
+            )
             for account in settings.accounts
         ]
         faults = Faults(log, secrets.token_bytes)
-        fetchers = {account.id: Fetcher(account, Precedence()) for account in settings.accounts}
+        fetchers = {account.id: Fetcher(account, precedences[account.id]) for account in settings.accounts}
         blobs = BlobReader(fetchers, cache, settings.blobs.largest_octets)
         # An agent's places are its own, whichever of the two doors it comes by.
         places = Places(settings.jmap.max_concurrent_requests)

@@ -12,6 +12,8 @@ from shared.settings import Section, absolute_sqlite_url
 
 DEFAULT_PATH: Final = Path("/etc/mailwarrant/reader.toml")
 _SQLITE: Final = "sqlite:///"
+# These show the newest 10,000 messages of a mailbox over IMAP; the older ones are hidden, not gone.
+_WINDOWS: Final = {"imap.mail.yahoo.com": 10_000, "imap.aol.com": 10_000}
 
 Uid = Annotated[int, Field(ge=0, lt=2**32)]
 Address = Annotated[str, StringConstraints(pattern=r"^(localhost|127\.0\.0\.1|\[::1\]):\d{1,5}$")]
@@ -114,7 +116,10 @@ class Account(ImapLogin):
     `keep` is what is kept of each message besides its header and structure: `everything` (text attachments too), the
     `text` of its body, or `metadata` alone; after `keep_days` since it was received, metadata alone in any case.
     `mailboxes` are the names, as this login sees them, that are read; left out, all are. `sync_seconds` is the pause
-    between two looks.
+    between two looks; mailboxes in `push` are listened to besides (each a connection; a server with NOTIFY tells of all
+    on one), INBOX where it is left out, none where it is empty. `renew_seconds` is how long one IDLE lasts.
+    `daily_mebibytes` bounds the mail that is fetched in 24 hours; `visible_messages` is how many of a mailbox the
+    server shows, where it hides the older ones.
     """
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=255)] | None = None
@@ -123,6 +128,27 @@ class Account(ImapLogin):
     sync_seconds: Annotated[int, Field(ge=1, le=86_400)] = 15
     keep: Literal["everything", "text", "metadata"] = "everything"
     keep_days: Annotated[int, Field(ge=1, le=36_600)] | None = None
+    # Gmail allows 15 connections, some hosts 4, shared with the person's own mail programs.
+    push: Annotated[tuple[MailboxName, ...], Field(max_length=5)] | None = None
+    # RFC 2177 wants less than 29 minutes; some servers and many routers forget an idle connection after ten.
+    renew_seconds: Annotated[int, Field(ge=10, le=28 * 60)] = 9 * 60
+    daily_mebibytes: Annotated[int, Field(ge=1)] | None = None
+    visible_messages: Annotated[int, Field(ge=1)] | None = None
+
+    @property
+    def listened_to(self) -> tuple[str, ...]:
+        """The mailboxes to listen to where the server has no NOTIFY."""
+        return self.push if self.push is not None else (self.mailboxes or ("INBOX",))[:1]
+
+    @property
+    def daily_octets(self) -> int | None:
+        """How many octets of mail may be fetched in 24 hours."""
+        return None if self.daily_mebibytes is None else self.daily_mebibytes * 1024 * 1024
+
+    @property
+    def window(self) -> int | None:
+        """How many messages of a mailbox the server shows, None for all."""
+        return self.visible_messages or _WINDOWS.get(self.host.lower())
 
     @property
     def retention(self) -> Retention:

@@ -178,7 +178,7 @@ class Sync:
                 self._mirror.looked(chosen, memory.caught_up.uidnext, memory.caught_up.highestmodseq)
                 memory.said = None
             self._catch_up_with(session, self._terms.between(), counts)
-            if self._terms.is_over():
+            if self._terms.is_over() and self._choose(refused) is not None:
                 return Ending.OVER
         return Ending.ALL_IN
 

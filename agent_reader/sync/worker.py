@@ -1,39 +1,37 @@
-"""A thread per account: a round, then a pause; on failure a longer one. It ends when asked, whatever it waits for."""
+"""A thread per account: a round, then a pause that news ends; on failure a longer one that nothing does.
+
+It ends when asked, whatever it waits for. Each account has a thread, connections and a back-off of its own: one that
+fails or is huge takes nothing from another.
+"""
 
 import contextlib
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
 
 from agent_reader.config import Account
-from agent_reader.errors import Refused
+from agent_reader.errors import Refused, Throttled
+from agent_reader.imap.precedence import Precedence
 from agent_reader.imap.session import ReadOnlySession
+from agent_reader.sync.backoff import pause_after, pause_of
 from agent_reader.sync.mirror import Mirror
+from agent_reader.sync.order import Age
 from agent_reader.sync.proven import ProvenLogins
-from agent_reader.sync.run import Sync
+from agent_reader.sync.push import Push
+from agent_reader.sync.run import Ending, Round, Sync
+from agent_reader.sync.terms import Terms
+from agent_reader.sync.wakings import Wakings
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 
-# A server that restarts is back within seconds; one that is down is asked every five minutes.
-_FIRST_PAUSE_SECONDS: Final = 1.0
-_LONGEST_PAUSE_SECONDS: Final = 300.0
-# Many refused logins in a row lock an account.
-_REFUSED_LOGIN_PAUSE_SECONDS: Final = 300.0
-# Providers count by the hour; asking sooner makes it longer.
-_THROTTLED_PAUSE_SECONDS: Final = 1_800.0
-
-
-def pause_after(failures: int, code: str, chance: float) -> float:
-    """Return the seconds to wait after so many failures in a row; `chance` in 0..1 spreads the clients of a server."""
-    pause = min(_LONGEST_PAUSE_SECONDS, _FIRST_PAUSE_SECONDS * 2.0 ** min(failures - 1, 16))
-    if code == "login_refused":
-        pause = max(pause, _REFUSED_LOGIN_PAUSE_SECONDS)
-    elif code == "throttled":
-        pause = max(pause, _THROTTLED_PAUSE_SECONDS)
-    return pause * (0.75 + chance / 2)
+# A long backlog is left after so long, at least, so that all mailboxes are looked at anew.
+_SHORTEST_SLICE_SECONDS: Final = 15.0
+# Of a day's octets this part is kept for what is new: the older mail waits until tomorrow.
+_BACKLOG_SHARE: Final = 0.8
 
 
 class Worker:
@@ -50,16 +48,26 @@ class Worker:
         proven: ProvenLogins,
         log: FilteringBoundLogger,
         chance: Callable[[], float],
+        *,
+        precedence: Precedence | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.account = account
         self.first_contact: Future[None] = Future()
-        self._mirror, self._proven, self._chance = mirror, proven, chance
+        self._mirror, self._proven, self._chance, self._monotonic = mirror, proven, chance, monotonic
+        self._precedence = precedence or Precedence()
         self._log = log.bind(account=account.id)
+        self._wakings = Wakings()
+        self._push = Push(
+            account, account.listened_to, account.renew_seconds, self._wakings, self._log, chance, monotonic
+        )
         self._sync: Sync | None = None
         self._session: ReadOnlySession | None = None
         self._lock = threading.Lock()
         self._stopping = False
-        self._awake = threading.Event()
+        self._is_spent = False
+        self._round_due = monotonic()
+        self._slice_over = 0.0
         # A daemon: a connection attempt cannot be interrupted, and must not hold up the end of the process.
         self._thread = threading.Thread(target=self._run, name=f"sync-{account.id}", daemon=True)
 
@@ -69,7 +77,7 @@ class Worker:
 
     def wake(self) -> None:
         """Begin a round now instead of waiting."""
-        self._awake.set()
+        self._wakings.insist()
 
     def stop(self) -> None:
         """Ask it to end: what it waits for is interrupted. See `join`."""
@@ -77,7 +85,8 @@ class Worker:
             self._stopping = True
             if self._session is not None:
                 self._session.interrupt()
-        self._awake.set()
+        self._push.stop()
+        self._wakings.end()
 
     @property
     def is_alive(self) -> bool:
@@ -86,47 +95,101 @@ class Worker:
 
     def join(self, seconds: float) -> bool:
         """Wait for its end; whether it came."""
+        until = self._monotonic() + seconds
         if self._thread.ident is not None:
             self._thread.join(seconds)
-        return not self._thread.is_alive()
+        return self._push.join(max(0.0, until - self._monotonic())) and not self._thread.is_alive()
 
     def _run(self) -> None:
         failures = 0
         while not self._stopping:
             try:
-                self._round()
+                self._turn()
             except (ImapFailure, ConfigurationError, Refused) as trouble:
                 failures += 1
-                pause = self._failed(trouble, failures)
+                self._rest(self._failed(trouble, failures))
             except Exception as error:  # noqa: BLE001 - a full disk or a bug in one account must not end the others
                 failures += 1
-                pause = self._broke(error, failures)
+                self._rest(self._broke(error, failures))
             else:
                 failures = 0
-                pause = float(self.account.sync_seconds)
-            if not self._stopping:
-                self._awake.wait(pause)
-                self._awake.clear()
+                self._wakings.wait(max(0.0, self._round_due - self._monotonic()))
         self._drop()
         if not self.first_contact.done():
             self.first_contact.cancel()
 
-    def _round(self) -> None:
+    def _rest(self, seconds: float) -> None:
+        """After a failure news wakes nobody: the server is left alone, and the next turn is a whole round."""
+        self._round_due = self._monotonic()
+        if not self._stopping:
+            self._wakings.rest(seconds)
+
+    def _turn(self) -> None:
         session = self._connected()
+        names = self._wakings.take()
+        if self._sync is not None and names and self._monotonic() < self._round_due and not self._wakings.everything:
+            done = self._sync.look_at(session, names)
+            # What vanished may have been moved elsewhere: only a whole round can tell.
+            if done.vanished:
+                self._round_due = self._monotonic()
+        else:
+            done = self._round(session)
+        self._note(done)
+
+    def _round(self, session: ReadOnlySession) -> Round:
+        self._wakings.take_all()
         if self._sync is None:
             self._sync = Sync(
                 self._mirror,
                 self.account.mailboxes,
                 self._log,
                 restart_all=self._proven.knows_other(self.account),
+                terms=self._terms(),
             )
         if not self.first_contact.done():
             self._check_names(self._sync.missing(self._sync.listing(session)))
             self.first_contact.set_result(None)
+            self._push.start()
+        began = self._monotonic()
+        self._slice_over = began + max(_SHORTEST_SLICE_SECONDS, self.account.sync_seconds)
         done = self._sync.round(session)
+        is_over = done.ending is Ending.OVER
+        self._round_due = self._monotonic() + (0.0 if is_over else self.account.sync_seconds)
         if done.whole and not done.missing:
             self._proven.prove(self.account)
-        if done.taken_in or done.changed or done.vanished or done.set_aside or not done.whole:
+        return done
+
+    def _terms(self) -> Terms:
+        return Terms(
+            between=self._between_steps,
+            is_over=lambda: self._monotonic() >= self._slice_over or self._wakings.everything,
+            allows=self._allows,
+            window=self.account.window,
+        )
+
+    def _between_steps(self) -> Collection[str]:
+        self._precedence.give_way()
+        return self._wakings.take()
+
+    def _allows(self, age: Age) -> bool:
+        limit = self.account.daily_octets
+        if limit is None:
+            return True
+        return self._mirror.octets_today() < (limit if age is Age.WEEK else limit * _BACKLOG_SHARE)
+
+    def _note(self, done: Round) -> None:
+        is_spent = done.ending is Ending.SPENT
+        if is_spent and not self._is_spent:
+            limit = f"{self.account.daily_mebibytes} MiB"
+            self._mirror.failed(
+                "daily_limit",
+                f"The {limit} of `daily_mebibytes` are used up; the rest of the mail comes in later.",
+                "Nothing needs to be done; raise `daily_mebibytes` if the provider allows more.",
+            )
+            self._log.info("sync:daily_limit", limit=limit)
+        self._is_spent = is_spent
+        is_whole = done.whole or done.ending is Ending.ALL_IN
+        if done.taken_in or done.changed or done.vanished or done.set_aside or not is_whole:
             self._log.info(
                 "sync:round",
                 whole=done.whole,
@@ -163,6 +226,8 @@ class Worker:
         self._drop()
         if self._stopping:
             return 0.0
+        if isinstance(trouble, Refused) and trouble.is_throttling:
+            trouble = Throttled(self.account.host, str(trouble))
         match trouble:
             case ImapFailure():
                 code, detail, fix = trouble.code, trouble.detail, trouble.fix
@@ -170,7 +235,11 @@ class Worker:
                 code, detail, fix = "configuration", f"{trouble.where}: {trouble.what}", trouble.fix
             case Refused():
                 code, detail, fix = "refused", str(trouble), "Look at the rights of this login on the mail server."
-        pause = pause_after(failures, code, self._chance())
+        chance = self._chance()
+        if isinstance(trouble, Throttled):
+            pause = pause_of(trouble, failures, chance)
+        else:
+            pause = pause_after(failures, code, chance)
         self._log.warning("sync:failed", code=code, detail=detail, retry_seconds=round(pause, 1))
         self._mirror.failed(code, detail, fix)
         if not self.first_contact.done():

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
+from agent_reader.sync.backoff import pause_after
 from agent_reader.sync.proven import ProvenLogins
-from agent_reader.sync.worker import Worker, pause_after
+from agent_reader.sync.worker import Worker
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 from tests.fakes.accounts import reader_account
@@ -28,7 +29,7 @@ NEVER = 86_400
 
 @contextmanager
 def working(dovecot: Dovecot, folder: Path, mirror: FakeMirror, **changes: Any) -> Iterator[Worker]:
-    account = reader_account(dovecot, folder, **({"sync_seconds": NEVER} | changes))
+    account = reader_account(dovecot, folder, **({"sync_seconds": NEVER, "push": []} | changes))
     worker = Worker(account, mirror, ProvenLogins(folder / "logins.json"), structlog.get_logger(), lambda: 0.5)
     worker.start()
     try:
