@@ -19,6 +19,7 @@ from change_executor.evidence.reading import READING_VERSION, Reading
 from change_executor.journal import evidence
 from change_executor.journal.evidence import Evidence
 from change_executor.journal.journal import Journal, Proposal, read_proposal
+from change_executor.journal.surroundings import keep_thread, sender_digest
 from change_executor.lifecycle import Event
 from change_executor.looking import OpenedMailbox, SeenMessage
 from change_executor.outcomes import Outcome, Waiting
@@ -150,6 +151,7 @@ class Gather:
             copies=pinned.copies,
             reading_version=READING_VERSION,
             reading_sha256=reading.sha256(),
+            sender_sha256=_one_sender(reading),
         )
         self._checkpoint(checkpoints.EVIDENCE_READ)
         self._checkpoint(checkpoints.EVIDENCE_BEFORE)
@@ -159,6 +161,7 @@ class Gather:
                 return
             evidence.keep_text(writing, proposal.id, "reading", reading.canonical().decode("utf-8"))
             evidence.keep_text(writing, proposal.id, "hints", hints)
+            keep_thread(writing, proposal.id, reading.thread)
             evidence.record(writing, seen, evidence.keep_source(writing, proposal.id, message.spool))
         self._checkpoint(checkpoints.EVIDENCE_COMMITTED)
 
@@ -181,3 +184,11 @@ class Gather:
         with self._journal.writing() as writing:
             if writing.proposal(proposal.id).version == proposal.version:
                 end(writing, proposal, Event.ABSENT, Outcome.MESSAGE_NOT_FOUND)
+
+
+def _one_sender(reading: Reading) -> str | None:
+    # The child writes an address as `name <address>`, or alone; of several senders nobody is the one.
+    if len(reading.sender) != 1:
+        return None
+    address = reading.sender[0].rpartition("<")[2].removesuffix(">")
+    return sender_digest(address) if "@" in address else None

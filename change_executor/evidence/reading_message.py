@@ -4,10 +4,11 @@ Runs in the confined child alone.
 """
 
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from change_executor.evidence.alternatives import alternatives_differ
+from change_executor.evidence.asking import asks_to_be_moved
 from change_executor.evidence.reading import (
     MAX_LINE_CHARACTERS,
     MAX_LISTED,
@@ -69,24 +70,6 @@ CONCERN_CODES: Final = {
 
 # A person looks at the first few; a newsletter can have a hundred of one kind.
 _MAX_NAMED_HOSTS: Final = 5
-
-# Words by which a text speaks to a program rather than to a person, and of this tool. English only, and a hint only:
-# a text that avoids them all is no safer.
-_TO_A_MACHINE: Final = re.compile(
-    r"\b(?:assistants?|ai|a\.i\.|agents?|bots?|chatbots?|llms?|language models?|copilot)\b", re.IGNORECASE
-)
-_ORDERS: Final = re.compile(
-    r"\b(?:move|moves|moving|file|files|put|transfer|propose|approve|archive|escalate|ignore|disregard|forward|delete"
-    r"|mark|must|you are)\b",
-    re.IGNORECASE,
-)
-_OF_THIS_TOOL: Final = re.compile(
-    r"propose_move|/v1/proposals|mailwarrant|(?:ignore|disregard) (?:all |any )?(?:previous|prior|earlier|above)"
-    r"|system prompt",
-    re.IGNORECASE,
-)
-_MOVING: Final = re.compile(r"\b(?:move|moves|moved|moving|file|put|transfer|send|sort)\b", re.IGNORECASE)
-_SENTENCE: Final = re.compile(r"[.!?\n]+")
 
 
 def read_message(octets: bytes, *, cut: bool, names: Sequence[str], authserv_id: str | None = None) -> Reading:
@@ -175,6 +158,8 @@ def _about_text(
     if readable.source.value == TextSource.HTML:
         has_plain = any(part.type == "text/plain" for part in lists.text_body)
         yield Caution(code="text_from_html" if has_plain else "html_only")
+    if alternatives_differ(lists):
+        yield Caution(code="alternatives_differ")
     if cut:
         yield Caution(code="octets_cut")
     if len(readable.text) > MAX_TEXT_CHARACTERS:
@@ -229,21 +214,6 @@ def _verified(message: Message, authserv_id: str | None, page: _Page) -> Authent
         verdict=Verdict(found.verdict.value),
         source=page.line(found.source or authserv_id),
         results=page.line(results),
-    )
-
-
-def asks_to_be_moved(text: str, names: Sequence[str]) -> bool:
-    """Whether a text seems to give orders to a program: it speaks to one, names this tool, or names where to go.
-
-    A hint for a person, found by English words; what it does not find is not therefore harmless.
-    """
-    if _OF_THIS_TOOL.search(text):
-        return True
-    places = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names if name) or r"(?!)", re.IGNORECASE)
-    return any(
-        (_TO_A_MACHINE.search(sentence) and _ORDERS.search(sentence))
-        or (_MOVING.search(sentence) and places.search(sentence))
-        for sentence in _SENTENCE.split(text)
     )
 
 

@@ -106,6 +106,7 @@ WARNINGS: Final = {
     "hidden_text": "The message has text that is hidden from a person but not from an agent. It is shown apart below.",
     "invisible_characters": "Invisible, control or direction characters were removed from what you see here. How many:",
     "html_only": "The message has no plain text; what you see was made from its HTML.",
+    "alternatives_differ": "Its plain text and its HTML say different things; other programs may show the other one.",
     "text_from_html": "The message has plain text too; what you see was made from its richer HTML.",
     "octets_cut": "The message is longer than the part that was read for this page.",
     "text_cut": "The text of the message is longer than what is shown here.",
@@ -185,8 +186,11 @@ EVENTS: Final = {
 
 # What is no proposal's own event; the log lists them too.
 EVENTS_OF_THE_HOUSE: Final = {
+    "agent:admit": "An agent that was revoked may propose again:",
+    "agent:revoke": "An agent was revoked, with all its tokens:",
     "intake:refuse": "A proposal was refused.",
     "intake:refuse_summary": "Further proposals were refused.",
+    "journal:adopt": "A journal of an earlier version was taken over.",
     "link:made": "A link to sign in was made for",
     "link:spent": "A link was used by",
     "move:concluded": "What became of the move was written down.",
@@ -195,6 +199,7 @@ EVENTS_OF_THE_HOUSE: Final = {
     "person:password_forgotten": "The password was given up by",
     "person:password_rehashed": "The password was stored anew for",
     "person:password_set": "A password was set by",
+    "queue:examine": "The mailboxes of a queue were looked at and found right:",
     "session:began": "Signed in:",
     "session:ended": "Signed out:",
     "session:others_ended": "Other sessions were ended by",

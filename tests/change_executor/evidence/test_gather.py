@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,10 @@ from change_executor.evidence.reader_link import ReaderLink
 from change_executor.evidence.reading import Authentication, Reading, Verdict
 from change_executor.evidence.run_child import read_in_child
 from change_executor.journal import evidence
+from change_executor.journal.forget import forget_texts
 from change_executor.journal.journal import NewProposal
+from change_executor.journal.surroundings import Surroundings, read_surroundings
+from change_executor.lifecycle import Event
 from change_executor.looking import Looker
 from shared.identity import email_id
 from tests.change_executor.moving.workshop import MAIL, Workshop
@@ -226,3 +230,40 @@ def test_the_queues_mail_server_is_the_one_whose_verdict_is_believed(desk: _Desk
     assert Authentication(verdict=Verdict.FAILED, source="mx.example.org", results="dmarc=fail") == (
         reading.authentication
     )
+
+
+def test_the_journal_tells_the_sender_the_thread_and_what_was_proposed_before(desk: _Desk) -> None:
+    first = b"From: Ann <Ann@Example.org>\r\nMessage-ID: <a@x>\r\nSubject: one\r\n\r\nhello\r\n"
+    answer = b"From: ann@example.org\r\nMessage-ID: <b@x>\r\nIn-Reply-To: <a@x>\r\nSubject: Re: one\r\n\r\nhi\r\n"
+    stranger = b"From: eve@example.net\r\nMessage-ID: <c@x>\r\nSubject: three\r\n\r\nhi\r\n"
+    made: dict[bytes, str] = {}
+    for number, octets in enumerate((first, answer, stranger), start=1):
+        uid = desk.workshop.deliver(octets)
+        desk.reader.locates((desk.uidvalidity(), uid))
+        made[octets] = desk.proposed(octets, number=number)
+        desk.gather.gather(made[octets])
+        desk.workshop.clock.advance(minutes=1)
+
+    def around(octets: bytes) -> Surroundings:
+        with desk.workshop.journal.reading() as connection:
+            return read_surroundings(connection, desk.workshop.proposal(made[octets]))
+
+    assert (0, (made[answer],), 1) == (
+        around(first).sender_seen,
+        around(first).in_thread,
+        around(first).in_thread_count,
+    )
+    assert (1, (made[first],)) == (around(answer).sender_seen, around(answer).in_thread)
+    assert around(answer).sender_since is not None
+    assert (0, (), (), None) == (
+        around(stranger).sender_seen,
+        around(stranger).in_thread,
+        around(stranger).earlier,
+        around(stranger).sender_since,
+    )
+    desk.workshop.happen(made[first], Event.REJECT)
+    assert () == around(answer).in_thread
+    desk.workshop.clock.advance(days=31)
+    forget_texts(desk.workshop.journal, timedelta(days=30))
+    # The texts are gone; that the sender is known stays.
+    assert 1 == around(answer).sender_seen
