@@ -15,9 +15,8 @@ Monotonic = Callable[[], float]
 class Asking:
     """One call of a request: what is seen of the account, and what the answer may cost.
 
-    `using` is what the request named; `octets_left` is the room that is left in the whole answer;
-    `blobs` opens what the store does not keep; `until` is the
-    moment of `monotonic` at which a search ends.
+    `using` is what the request named; `octets_left` is the room that is left in the whole answer; `blobs` opens what
+    the store does not keep; `until` is the moment of `monotonic` at which a search ends.
     """
 
     snapshot: Snapshot = field(repr=False)

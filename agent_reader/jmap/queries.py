@@ -6,7 +6,7 @@ from typing import Any, Final
 from agent_reader.jmap.asking import Asking
 from agent_reader.jmap.capabilities import AGENT
 from agent_reader.jmap.errors import ErrorType, MethodError
-from agent_reader.jmap.reads import Answerer, Arguments, Found, check_number
+from agent_reader.jmap.reads import Answerer, Arguments, Found, FoundInEmails, check_number
 from agent_reader.query import (
     BlobUnavailable,
     FoundBlob,
@@ -29,6 +29,7 @@ from agent_reader.query import (
 )
 from agent_reader.query.errors import TIME_LIMIT
 from agent_reader.store.changes import DataType
+from agent_reader.store.scoped import Hidden
 from agent_reader.store.status import Coverage, read_coverage
 
 # RFC 8621 §2.2: what `updatedProperties` names where nothing but counts changed.
@@ -126,12 +127,14 @@ def answer_email_parse(asking: Asking, arguments: Arguments) -> Found:
     located = ((blob_id, find_blob(asking.snapshot, blob_id)) for blob_id in asked.blob_ids)
     blobs = {blob_id: blob for blob_id, blob in located if blob is not None}
     found = email_parse(blobs, asked, lambda blob: _octets(asking, blob), asking.octets_left)
-    return {
+    answer: Found = {
         "accountId": asking.snapshot.account_id,
         "parsed": found.parsed or None,
         "notParsable": found.not_parsable or None,
         "notFound": found.not_found or None,
     }
+    # The read log goes by Emails, and what is shown here belongs to the one that the blob lies in.
+    return FoundInEmails(answer, {blob_id: blobs[blob_id].email_id for blob_id in found.parsed})
 
 
 def _octets(asking: Asking, blob: FoundBlob) -> bytes:
@@ -164,11 +167,13 @@ def _coverage(asking: Asking) -> Found:
     covered = read_coverage(asking.snapshot.connection)
     if covered.is_complete and AGENT not in asking.using:
         return {}
-    return {"coverage": _coverage_json(covered)}
+    return {"coverage": _coverage_json(covered, asking.snapshot.hidden())}
 
 
-def _coverage_json(covered: Coverage) -> dict[str, Any]:
+def _coverage_json(covered: Coverage, hidden: Hidden) -> dict[str, Any]:
     return {
+        # How many Emails the token does not see: all that is told of them.
+        "hidden": {"outsideScope": hidden.outside, "signInMail": hidden.withheld},
         "isComplete": covered.is_complete,
         "unreadMailboxIds": covered.unread_mailbox_ids,
         "setAside": covered.set_aside,

@@ -24,6 +24,15 @@ from agent_reader.store.snapshot import Snapshot
 Arguments = Mapping[str, Any]
 Found = dict[str, Any]
 
+
+class FoundInEmails(dict[str, Any]):
+    """An answer whose objects go by other ids than Emails do; `email_ids` says which Email each belongs to."""
+
+    def __init__(self, answer: Found, email_ids: Mapping[str, str]) -> None:
+        super().__init__(answer)
+        self.email_ids = email_ids
+
+
 _GET_ARGUMENTS: Final = frozenset({"accountId", "ids", "properties"})
 
 

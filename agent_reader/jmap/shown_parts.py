@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from agent_reader.jmap.reads import FoundInEmails
+
 # What says nothing of the content: where a message lies, and what the server calls it.
 _PLACE: Final = frozenset({"id", "blobId", "threadId", "mailboxIds", "keywords", "size", "receivedAt"})
 _HEADER: Final = frozenset(
@@ -15,15 +17,25 @@ _STRUCTURE: Final = frozenset({"bodyStructure", "textBody", "htmlBody", "attachm
 
 
 def parts_shown(found: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return (Email id, parts) of each Email that a /get answer shows: header, structure, preview, text/1, ..."""
+    """Return (Email id, parts) of each Email that an answer shows: header, structure, text/1, part B..., ..."""
+    if isinstance(found, FoundInEmails):
+        return tuple((email_id, (f"part {blob_id}",)) for blob_id, email_id in found.email_ids.items())
     emails = found.get("list")
     if not isinstance(emails, list | tuple):
         return ()
-    shown = ((email.get("id"), tuple(dict.fromkeys(_parts(email)))) for email in emails if isinstance(email, Mapping))
+    shown = (
+        (email.get("id", email.get("emailId")), tuple(dict.fromkeys(_parts(email))))
+        for email in emails
+        if isinstance(email, Mapping)
+    )
     return tuple((str(email_id), parts) for email_id, parts in shown if parts and str(email_id)[:1] in {"M", "X", "E"})
 
 
 def _parts(email: Mapping[str, Any]) -> Iterator[str]:
+    if "emailId" in email:
+        # A SearchSnippet: what is null shows nothing.
+        yield from (f"snippet of {name}" for name in ("subject", "preview") if email[name] is not None)
+        return
     for name, value in email.items():
         if name == "bodyValues" and isinstance(value, Mapping):
             yield from (f"text/{part_id}" for part_id in value)

@@ -107,6 +107,8 @@ def make(connection: apsw.Connection) -> None:
             return
         if exists:
             connection.execute("DROP TABLE search")
+            # The same question may have other results now, and nothing says which: no older state can be answered.
+            connection.execute("UPDATE account SET state = state + 1, changes_from = state + 1")
         connection.execute(_CREATE)
         _fill(connection)
         connection.execute("UPDATE account SET search_shape = ?", (SHAPE,))

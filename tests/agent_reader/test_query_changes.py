@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,8 @@ from agent_reader.query import (
     parse_mailbox_query_changes,
 )
 from agent_reader.query.email_changes import QueryChanges
+from agent_reader.store import search
+from agent_reader.store.database import account_file, connect
 from shared.message import JSON
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, listed, mirrored
 
@@ -201,6 +204,23 @@ def test_a_list_too_long_to_be_gone_through_in_time_is_asked_anew(
     account.add("INBOX", fetched(1, LETTERS[1]))
     with account.store.snapshot(ACCOUNT) as snapshot, pytest.raises(QueryRefused, match="cannotCalculateChanges"):
         email_query_changes(snapshot, parse_email_query_changes({"sinceQueryState": state}), lambda: True)
+
+
+@pytest.mark.statement("83")
+def test_after_the_search_table_was_made_in_another_shape_no_older_state_is_answered(account: Mirrored) -> None:
+    account.add("INBOX", fetched(1, LETTERS[1]))
+    before = account.query().query_state
+    account.store.close()
+    with contextlib.closing(connect(account_file(account.folder, ACCOUNT))) as connection:
+        connection.execute("UPDATE account SET search_shape = ?", (search.SHAPE + 1,))
+    account.reopen()
+    now = account.query().query_state
+    assert before != now
+    with pytest.raises(QueryRefused, match="cannotCalculateChanges"):
+        _changes(account, before, {})
+    assert () == _changes(account, now, {}).added
+    account.add("INBOX", fetched(2, LETTERS[2]))
+    assert 1 == len(_changes(account, now, {}).added)
 
 
 @pytest.mark.statement("99")

@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +37,7 @@ def statements() -> tuple[Statement, ...]:
     return tuple(Statement(**each) for each in tomllib.loads(MANIFEST.read_text(encoding="utf-8"))["statement"])
 
 
+@lru_cache(maxsize=1)
 def marked_tests() -> Mapping[str, Sequence[str]]:
     """The tests (`file::function`) by the id of each statement that they are marked with."""
     found: dict[str, list[str]] = {}

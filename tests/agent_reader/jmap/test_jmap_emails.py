@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +12,10 @@ from typing import Any
 
 import pytest
 
+from agent_reader.jmap.asking import Asking
 from agent_reader.jmap.capabilities import CORE, MAIL, Limits
+from agent_reader.jmap.queries import answer_email_query
+from agent_reader.query import BlobCache, BlobReader
 from shared.identity import blob_id, email_id, message_digest
 from shared.imap_login import ImapFailure
 from tests.agent_reader.served import ACCOUNT, House, house, octets
@@ -254,6 +260,23 @@ async def test_snippets_of_nothing_and_of_nobody(served: House) -> None:
         assert kind == refused["type"], arguments
 
 
+@pytest.mark.statement("183")
+async def test_what_is_parsed_or_shown_as_a_snippet_is_on_record_with_the_email_that_it_lies_in(tmp_path: Path) -> None:
+    with house(tmp_path, MESSAGES) as served:
+        outer, blob = email_id(message_digest(OUTER)), _blob(INNER)
+
+        def line() -> tuple[str, tuple[str, ...], bool, dict[str, list[str]]]:
+            (found,) = served.access.lines(agent="clerk", since=None, email_id=None, limit=1)
+            return found.method, found.email_ids, found.has_bodies, found.parts
+
+        await _parsed(served, blob, properties=["subject"])
+        assert ("Email/parse", (outer,), False, {outer: [f"part {blob}"]}) == line()
+        await _parsed(served, blob, fetchTextBodyValues=True)
+        assert ("Email/parse", (outer,), True, {outer: [f"part {blob}"]}) == line()
+        await served.one("SearchSnippet/get", filter={"body": "below"}, emailIds=[outer])
+        assert ("SearchSnippet/get", (outer,), False, {outer: ["snippet of preview"]}) == line()
+
+
 @pytest.mark.statement("149")
 async def test_whatever_a_message_holds_the_answer_is_utf_8(tmp_path: Path) -> None:
     broken = (
@@ -278,6 +301,34 @@ async def test_an_answer_that_outgrows_its_room_ends_before_the_rest_is_read(tmp
         blobs = [_blob(content) for content in large]
         _, refused = await served.one("Email/parse", blobIds=blobs, fetchAllBodyValues=True)
         assert "requestTooLarge" == refused["type"]
+
+
+async def test_a_total_that_takes_too_long_is_left_out_and_said_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_reader.store.snapshot._STEPS_BETWEEN_LOOKS", 1)
+    cache = BlobCache(tmp_path / "blobs", 1_000)
+    with contextlib.closing(cache), house(tmp_path) as served, served.store.snapshot(ACCOUNT) as snapshot:
+        blobs = BlobReader({}, cache, 1_000)
+
+        def answer(calculate_total: bool, seconds: float) -> tuple[dict[str, Any], float]:
+            moments = itertools.count()
+            asking = Asking(
+                snapshot=snapshot,
+                limits=Limits(),
+                using=frozenset({CORE, MAIL}),
+                octets_left=1_000_000,
+                blobs=blobs,
+                monotonic=lambda: float(next(moments)),
+                until=seconds,
+            )
+            return answer_email_query(asking, {"calculateTotal": calculate_total}), float(next(moments))
+
+        whole, _ = answer(True, math.inf)
+        _, for_the_ids = answer(False, math.inf)
+        late, _ = answer(True, for_the_ids)
+        assert (whole["ids"], "timeLimit") == (late["ids"], late["totalNotComputed"]["type"])
+        assert ("total" in late, "totalNotComputed" in whole, 3) == (False, False, whole["total"])
 
 
 async def test_a_search_without_time_is_refused_with_a_code_and_a_total_left_out_is_said(
