@@ -44,8 +44,12 @@ class Scope:
     @property
     def hides_emails(self) -> bool:
         """Whether an Email can be outside."""
-        narrowed = (self.mailboxes, self.received_since, self.senders)
-        return not self.sign_in_mail or any(limit is not None for limit in narrowed)
+        return self.narrows or not self.sign_in_mail
+
+    @property
+    def narrows(self) -> bool:
+        """Whether more is outside than sign-in mail."""
+        return any(limit is not None for limit in (self.mailboxes, self.received_since, self.senders))
 
     def fingerprint(self) -> str:
         """Return 16 hex digits that differ where what is seen may: states of one scope are none of another's."""

@@ -45,7 +45,8 @@ class Hidden:
 
 
 def narrow(connection: apsw.Connection, scope: Scope) -> None:
-    """Narrow a fresh connection to a scope, for good."""
+    """Narrow a fresh connection that only reads to a scope, for good."""
+    connection.pragma("query_only", False)
     for statement in _LIMITS:
         connection.execute(statement)
     since = None if scope.received_since is None else _first_second(scope) << KEY_SHIFT
@@ -79,8 +80,18 @@ def begin(connection: apsw.Connection, scope: Scope) -> str:
     return told if scope.mailboxes is None else f"{told}{_mark(keys)}"
 
 
-def hidden(connection: apsw.Connection) -> Hidden:
-    """Return how many Emails this connection does not see."""
+def hidden(connection: apsw.Connection, kept: dict[int, Hidden]) -> Hidden:
+    """Return how many Emails this connection does not see; `kept` holds what was found in the account's last state."""
+    # Of the account, not of the scope: mail that is hidden and comes in makes no new state here, and counts.
+    number = int(connection.execute("SELECT state FROM account").get)
+    if number not in kept:
+        found = _hidden(connection)
+        kept.clear()
+        kept[number] = found
+    return kept[number]
+
+
+def _hidden(connection: apsw.Connection) -> Hidden:
     outside, withheld = connection.execute("SELECT outside, withheld FROM hidden_emails").fetchone() or (0, 0)
     return Hidden(int(outside), int(withheld))
 
@@ -109,7 +120,13 @@ def _views(connection: apsw.Connection, scope: Scope) -> dict[str, str]:
     return {
         "granted_mailboxes": "SELECT m.key, m.id FROM main.mailboxes m "
         "WHERE m.standing <> 'pending' AND m.name IN (SELECT name FROM temp.scope_names)",
-        "mailboxes": f"SELECT m.* FROM main.mailboxes m WHERE 1{mailbox.format('m.key')}",
+        "mailboxes": _without(
+            # How many messages the server counts there tells how many are hidden.
+            connection,
+            "mailboxes",
+            {"expected"} if scope.hides_emails else set(),
+            mailbox.format("r.key"),
+        ),
         "emails": f"SELECT e.* FROM main.emails e WHERE {inside('e.key')} AND {in_a_mailbox}",
         "email_mailboxes": "SELECT b.* FROM main.email_mailboxes b "
         f"WHERE {inside('b.email_key')}{mailbox.format('b.mailbox_key')}",
@@ -120,12 +137,15 @@ def _views(connection: apsw.Connection, scope: Scope) -> dict[str, str]:
         f"{mailbox.format('c.mailbox_key')}",
         "part_blobs": f"SELECT p.* FROM main.part_blobs p WHERE {octets} AND {visible.format('p', 'email_key')}",
         "set_aside": f"SELECT a.* FROM main.set_aside a WHERE 1{mailbox.format('a.mailbox_key')}",
-        "account": _account_view(connection, scope),
+        # Why a round failed may name a mailbox.
+        "account": _without(
+            connection, "account", {"failure_detail", "failure_fix"} if scope.mailboxes is not None else set(), ""
+        ),
         "search": _search_view(connection, scope, inside),
         "changes": changes_view(_IN_MAILBOXES if scope.mailboxes is not None else None, inside.now_or_once),
         "mailbox_changes": "SELECT r.state FROM main.changes r WHERE r.type = 'Mailbox' AND r.kind <> 'counted'"
         + ("" if scope.mailboxes is None else " AND r.id IN (SELECT id FROM temp.granted_mailboxes)"),
-        "hidden_emails": _hidden_view(inside, in_a_mailbox),
+        "hidden_emails": _hidden_view(scope, inside, in_a_mailbox),
     }
 
 
@@ -164,12 +184,11 @@ class _Inside:
         return " AND ".join(conditions) or "1"
 
 
-def _account_view(connection: apsw.Connection, scope: Scope) -> str:
-    """Why a round failed may name a mailbox."""
-    names = [str(name) for (name,) in connection.execute("SELECT name FROM pragma_table_info('account', 'main')")]
-    unnamed = {"failure_detail", "failure_fix"} if scope.mailboxes is not None else set[str]()
-    columns = ", ".join(f"'' AS {name}" if name in unnamed else f"a.{name}" for name in names)
-    return f"SELECT {columns} FROM main.account a"
+def _without(connection: apsw.Connection, table: str, hidden: set[str], condition: str) -> str:
+    """The view of a table that has nothing in some columns."""
+    rows = connection.execute("SELECT name FROM pragma_table_info(?, 'main')", (table,))
+    columns = ", ".join(f"NULL AS {name}" if name in hidden else f"r.{name}" for (name,) in rows)
+    return f"SELECT {columns} FROM main.{table} r WHERE 1{condition}"
 
 
 def _search_view(connection: apsw.Connection, scope: Scope, inside: "_Inside") -> str:
@@ -182,13 +201,20 @@ def _search_view(connection: apsw.Connection, scope: Scope, inside: "_Inside") -
     return f"SELECT {columns} FROM main.search s WHERE {inside('s.rowid')}{expression}"
 
 
-def _hidden_view(inside: "_Inside", in_a_mailbox: str) -> str:
-    everything = "(SELECT count(*) FROM main.emails e WHERE e.visible)"
-    with_sign_in = (
-        f"(SELECT count(*) FROM main.emails e WHERE e.visible AND {inside.but_for_sign_in('e.key')} AND {in_a_mailbox})"
-    )
-    seen = f"(SELECT count(*) FROM main.emails e WHERE e.visible AND {inside('e.key')} AND {in_a_mailbox})"
-    return f"SELECT {everything} - {with_sign_in} AS outside, {with_sign_in} - {seen} AS withheld"
+def _hidden_view(scope: Scope, inside: "_Inside", in_a_mailbox: str) -> str:
+    of_scope = f"e.visible AND {inside.but_for_sign_in('e.key')} AND {in_a_mailbox}"
+    withheld = "0"
+    if not scope.sign_in_mail:
+        # From the small table: a look at each Email of an account would take as long as a search for nothing.
+        withheld = (
+            "(SELECT count(*) FROM main.sign_in_emails w CROSS JOIN main.emails e ON e.key = w.email_key "
+            f"WHERE {of_scope})"
+        )
+    outside = "0"
+    if scope.narrows:
+        everything = "(SELECT count(*) FROM main.emails e WHERE e.visible)"
+        outside = f"{everything} - (SELECT count(*) FROM main.emails e WHERE {of_scope})"
+    return f"SELECT {outside} AS outside, {withheld} AS withheld"
 
 
 def _expression(scope: Scope, mailbox_keys: list[int]) -> str:

@@ -88,11 +88,12 @@ class Snapshot:
     state: str
     counts_kept: dict[tuple[str, int], dict[int, MailboxCounts]] = field(default_factory=dict, repr=False)
     scope: Scope = WHOLE
+    hidden_kept: dict[int, Hidden] = field(default_factory=dict, repr=False)
     _mailboxes: tuple[StoredMailbox, ...] | None = None
 
     def hidden(self) -> Hidden:
         """Return how many Emails the scope hides: all that is told of them."""
-        return scoped.hidden(self.connection) if self.scope.hides_emails else Hidden(0, 0)
+        return scoped.hidden(self.connection, self.hidden_kept) if self.scope.hides_emails else Hidden(0, 0)
 
     @contextmanager
     def time_limited(self, is_over: Callable[[], bool]) -> Iterator[None]:

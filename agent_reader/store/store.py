@@ -40,6 +40,7 @@ class _NarrowView:
 
     def __init__(self) -> None:
         self.counts: dict[tuple[str, int], dict[int, MailboxCounts]] = {}
+        self.hidden: dict[int, scoped.Hidden] = {}
         self._lock = threading.Lock()
         self._idle: list[apsw.Connection] = []
         self._closed = False
@@ -210,7 +211,7 @@ class Store:
             # Hexadecimal like the other, so that it has the same form; of another scope it is a foreign one.
             own_epoch = hashlib.sha256(f"{epoch}-{told}".encode()).hexdigest()[:24]
             state = f"{own_epoch}-{view.last_state(connection, told, number)}"
-            yield Snapshot(connection, account_id, state, view.counts, scope)
+            yield Snapshot(connection, account_id, state, view.counts, scope, view.hidden)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -218,7 +219,7 @@ class Store:
                 connection.close()
 
     def _narrowed(self, account_id: str, scope: Scope) -> apsw.Connection:
-        connection = database.connect(database.account_file(self._folder, account_id))
+        connection = database.connect(database.account_file(self._folder, account_id), read_only=True)
         try:
             scoped.narrow(connection, scope)
         except BaseException:

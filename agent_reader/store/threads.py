@@ -19,6 +19,9 @@ from agent_reader.store.writing import Writing
 
 _LINK_OCTETS: Final = 16
 
+# Twenty octets are the 32 characters that an Email's id has too.
+_ID_OCTETS: Final = 20
+
 
 class Threaded(IntEnum):
     """How far the first look at headers came: `AHEAD` while Threads may wait for messages that did not come in yet."""
@@ -47,9 +50,18 @@ def thread_of(writing: Writing, reading: Reading) -> int:
     links = links_of(reading.message_ids, reading.thread_subject)
     known = [key for key in (_known(writing, link) for link in links) if key is not None]
     # The id follows from the first Email, so a mirror made anew in the same order gives the same ids.
-    thread_key = min(known) if known else _make(writing, "T" + reading.id[1:])
+    thread_key = min(known) if known else _make(writing, id_begun_by(reading.id))
     _bind(writing, links, thread_key)
     return thread_key
+
+
+def id_begun_by(email_id: str) -> str:
+    """Return the id of a Thread that begins with an Email.
+
+    Nothing of the Email's own id is in it: whoever sees the Thread may not see that Email.
+    """
+    digest = hashlib.sha256(f"thread {email_id}".encode()).digest()[:_ID_OCTETS]
+    return "T" + base64.b32hexencode(digest).decode("ascii").lower()
 
 
 def put_first_headers(writing: Writing, mailbox_key: int, uidvalidity: int, headers: Iterable[FirstHeader]) -> None:
