@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: environment demo test check fuzz bench real-mail mcp-conformance format lock clean
+.PHONY: environment demo test check fuzz bench mirror-long real-mail mcp-conformance format lock clean
 
 environment: ## both programs in .venv, to run them by hand
 	@deploy/environment demo $(VENV)
@@ -36,6 +36,10 @@ bench: ## reading messages beside the standard library; searching; new text
 	$(BIN)/python -m tests.bench.message_parse 4
 	$(BIN)/python -m tests.bench.query_search
 	$(BIN)/python -m tests.bench.new_text
+
+mirror-long: ## the mirror against owners, kills and resets: 500 runs of 30 steps on three servers, some twenty minutes
+	@deploy/environment dev $(VENV)
+	MIRROR_RUNS=500 MIRROR_STEPS=30 $(BIN)/python -m pytest tests/agent_reader/test_store_worlds.py $(ARGS)
 
 real-mail: ## 6,046 real messages by three readers; needs npm and gir1.2-gmime-3.0 with python3-gi
 	@deploy/environment dev $(VENV)
