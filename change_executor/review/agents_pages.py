@@ -6,6 +6,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from change_executor.agents import is_revoked, revoke_agent
 from change_executor.intake.proposer_tokens import TokenRefused, create_token, revoke_token
 from change_executor.review.agents_view import Counts, agents_of, ask_reads, read_counts, read_proposed, read_tokens
 from change_executor.review.error_page import PageError, Refusal
@@ -29,9 +30,7 @@ async def agents(room: Room, request: Request, session: Session) -> Response:  #
 
 async def agent(room: Room, request: Request, session: Session) -> Response:
     """`GET /agents/{agent}`: what one agent read, what it proposed, and what became of it."""
-    name = request.path_params["agent"]
-    if _AGENT.fullmatch(name) is None:
-        raise PageError(Refusal.NOT_FOUND)
+    name = _agent_name(request)
     return html(await room.in_thread(_agent_page, room, session, name))
 
 
@@ -54,6 +53,20 @@ async def end_token(room: Room, request: Request, session: Session, form: Form) 
     except TokenRefused as refused:
         return html(await room.in_thread(_agents_page, room, session, None, refused), _UNPROCESSABLE)
     return see_other(f"/agents?revoked={token_id}")
+
+
+async def end_agent(room: Room, request: Request, session: Session, form: Form) -> Response:  # noqa: ARG001 - a handler's signature
+    """`POST /agents/{agent}/revoke`: none of its tokens opens anything, and what nobody has moved yet is taken back."""
+    name = _agent_name(request)
+    await room.in_thread(revoke_agent, room.journal, name, f"person:{session.person.name}")
+    return see_other(f"/agents/{name}")
+
+
+def _agent_name(request: Request) -> str:
+    name: str = request.path_params["agent"]
+    if _AGENT.fullmatch(name) is None:
+        raise PageError(Refusal.NOT_FOUND)
+    return name
 
 
 def _make_token(room: Room, session: Session, form: Form) -> Token:
@@ -92,7 +105,7 @@ def _agent_page(room: Room, session: Session, name: str) -> str:
     with room.journal.reading() as connection:
         tokens = [token for token in read_tokens(connection) if token.agent == name]
         counts, proposed = read_counts(connection, now), read_proposed(connection, name)
-        frame = read_frame(connection)
+        revoked, frame = is_revoked(connection, name), read_frame(connection)
     return room.page(
         "agent.html",
         session,
@@ -102,5 +115,6 @@ def _agent_page(room: Room, session: Session, name: str) -> str:
         tokens=tokens,
         counts=counts.get(name, Counts()),
         proposed=proposed,
+        revoked=revoked,
         reads=ask_reads(room.reader, name, now),
     )

@@ -85,6 +85,7 @@ ROUTES: Final[tuple[tuple[str, str, Access, Any], ...]] = (
     ("GET", "/agents/{agent}", Access.LOOKING, agents_pages.agent),
     ("POST", "/agents/tokens", Access.ACTING, agents_pages.make_token),
     ("POST", "/agents/tokens/{token}/revoke", Access.ACTING, agents_pages.end_token),
+    ("POST", "/agents/{agent}/revoke", Access.ACTING, agents_pages.end_agent),
     ("GET", "/settings", Access.LOOKING, settings_pages.settings),
     ("POST", "/settings/keys", Access.ACTING, settings_pages.set_keys),
     ("POST", "/settings/notify", Access.ACTING, settings_pages.set_notify),

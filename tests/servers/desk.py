@@ -27,7 +27,7 @@ from change_executor.lifecycle import Event
 from change_executor.policy import policy_version
 from change_executor.review.app import make_app
 from change_executor.review.passwords import Passwords
-from change_executor.review.people import add_person, new_link
+from change_executor.review.people import add_person, new_link, store_password
 from tests.servers.page import Served
 
 if TYPE_CHECKING:
@@ -121,9 +121,7 @@ class Rows:
         """A person with a password, and a link for them."""
         add_person(self.journal, name)
         with self.journal.writing() as writing:
-            writing.connection.execute(
-                schema.people.update().where(schema.people.c.name == name).values(password_hash=CHEAP.hash(PASSWORD))
-            )
+            store_password(writing, name, CHEAP.hash(PASSWORD))
         return self.link(name)
 
     def link(self, name: str = PERSON) -> str:
@@ -239,6 +237,7 @@ class Rows:
                     undo_permitted=int(undo_permitted),
                 )
             )
+            writing.append("queue:examine", queue.id, "executor")
 
 
 def fields_of(page: str, action: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from sqlalchemy import text as sql
 
 from change_executor.intake.proposer_tokens import Proposer, opened_by
 from change_executor.journal.chain import FIRST_PREVIOUS, event_hash
+from change_executor.journal.journal import read_proposal
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Waiting
 from change_executor.review import wording
@@ -193,6 +194,21 @@ def test_a_proposer_token_is_made_shown_once_and_revoked_here(page: ReviewPage) 
     events = client.get("/log?what=access").text
     assert wording.EVENTS_OF_THE_HOUSE["token:create"] in events
     assert f"<bdi>{PERSON}</bdi>" in events
+
+
+def test_an_agent_is_revoked_whole_and_what_nobody_moved_is_taken_back(page: ReviewPage) -> None:
+    client = page.signed_in()
+    made = press(client, client.get("/agents").text, "/agents/tokens", agent="mailbot", queue="support", days="30")
+    token = parse_token(re.findall(r"mwp_[a-z0-9_]+", made.text)[0])
+    proposal = page.rows.proposal(reading())
+    assert 303 == press(client, client.get("/agents/mailbot").text, "/agents/mailbot/revoke").status_code
+    assert token is not None
+    with page.journal.reading() as connection:
+        assert not isinstance(opened_by(connection, token, page.clock()), Proposer)
+        assert "pending" != read_proposal(connection, proposal.id).state
+    text = client.get("/agents/mailbot").text
+    assert "This agent is revoked" in text
+    assert "/agents/mailbot/revoke" not in text
 
 
 @pytest.mark.parametrize(
