@@ -167,7 +167,7 @@ def allowed_hosts(review: Review) -> frozenset[str]:
 
 def _error_pages() -> dict[int | type[Exception], Callable[[Request, Any], Any]]:
     async def page_error(_: Request, error: PageError) -> Response:
-        return refuse(error.refusal, error.next_path)
+        return refuse(error.refusal, error.next_path, error.written)
 
     async def http_error(_: Request, error: HTTPException) -> Response:
         return refuse(refusal_of_status(error.status_code))

@@ -6,6 +6,7 @@ Rendered without a session and without the journal, so that it can be shown when
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
+from urllib.parse import quote
 
 from starlette.responses import HTMLResponse
 
@@ -113,24 +114,27 @@ class Refusal(Enum):
 
 
 class PageError(Exception):
-    """Ends a request with a refusal; `next_path` is where signing in should lead, a path of ours."""
+    """Ends a request with a refusal; `next_path` is where signing in should lead, a path of ours.
 
-    def __init__(self, refusal: Refusal, next_path: str | None = None) -> None:
+    `written` is what the person had written, given back to them.
+    """
+
+    def __init__(self, refusal: Refusal, next_path: str | None = None, written: str = "") -> None:
         super().__init__(refusal.name.lower())
-        self.refusal, self.next_path = refusal, next_path
+        self.refusal, self.next_path, self.written = refusal, next_path, written
 
 
 _BY_STATUS: Final = {404: Refusal.NOT_FOUND, 405: Refusal.WRONG_METHOD, 413: Refusal.FORM_TOO_LARGE}
 
 
-def refuse(refusal: Refusal, next_path: str | None = None) -> HTMLResponse:
-    """Return the page of a refusal."""
+def refuse(refusal: Refusal, next_path: str | None = None, written: str = "") -> HTMLResponse:
+    """Return the page of a refusal, with what the person had written."""
     words = refusal.value
     path, label = words.way_out
     if next_path is not None and refusal is Refusal.SIGNED_OUT:
-        path = f"/sign-in?next={next_path}"
+        path = f"/sign-in?next={quote(next_path)}"
     return HTMLResponse(
-        render("error.html", refusal=words, way_out=path, way_out_label=label),
+        render("error.html", refusal=words, way_out=path, way_out_label=label, written=written),
         status_code=words.status,
         headers=SECURITY_HEADERS,
     )

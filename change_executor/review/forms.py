@@ -20,6 +20,8 @@ FORM_SECONDS: Final = 10.0
 _MAX_FIELDS: Final = 64
 _FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _VERSION: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+# Before the id of each proposal that several are decided together with.
+SEEN_PREFIX: Final = "seen."
 _SEEN: Final = re.compile(r"seen\.(P[0-9a-v]{20})", re.ASCII)
 _SHOWN: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 

@@ -1,8 +1,10 @@
 """What every page needs, made once by `app.py`; and the doorman that lets only a right session in."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
+from urllib.parse import quote
 
 import anyio
 from anyio import CapacityLimiter
@@ -13,7 +15,7 @@ from change_executor.config import ExecutorSettings
 from change_executor.evidence.reader_link import ReaderLink
 from change_executor.journal.journal import Clock, Journal
 from change_executor.review.error_page import PageError, Refusal
-from change_executor.review.forms import Form, read_form
+from change_executor.review.forms import SEEN_PREFIX, Form, read_form
 from change_executor.review.frame import Frame, read_frame
 from change_executor.review.hub import Hub
 from change_executor.review.passwords import CHECKS_AT_ONCE, Passwords, Throttle
@@ -33,6 +35,8 @@ _COOKIE_SECURE: Final = "__Host-mailwarrant_session"
 
 # The pages that signing in may lead back to, beside the queue and the proposals.
 _PAGES: Final = frozenset({"log", "agents", "settings", "status", "password"})
+
+_TOGETHER: Final = re.compile(r"/together\?p=P[0-9a-v]{20}(?:&p=P[0-9a-v]{20}){0,49}", re.ASCII)
 
 Result = TypeVar("Result")
 
@@ -129,9 +133,10 @@ def for_acting(room: Room, handler: ActingHandler) -> Handler:
 
     async def handle(request: Request) -> Response:
         session = await room.session(request)
-        if session is None:
-            raise PageError(Refusal.SIGNED_OUT, way_back(request.url.path))
         form = await read_form(request)
+        if session is None:
+            # Nothing is lost: where they were, what they had chosen, and what they had written.
+            raise PageError(Refusal.SIGNED_OUT, place_of(request.url.path, form), form.text("reason"))
         if not csrf_matches(session, form.text("csrf")):
             raise PageError(Refusal.STALE_FORM)
         return await handler(room, request, session, form)
@@ -150,14 +155,24 @@ def html(page: str, status: int = 200) -> HTMLResponse:
 
 
 def way_back(untrusted_path: str) -> str:
-    """Return the page of ours that a path leads to: a proposal, one of the named pages, or else the queue."""
+    """Return the page of ours that a path leads to: a proposal, several, one of the named pages, or the queue."""
+    if _TOGETHER.fullmatch(untrusted_path):
+        return untrusted_path
     parts = untrusted_path.split("/")
     if len(parts) >= 3 and parts[:2] == ["", "p"] and PROPOSAL_ID.fullmatch(parts[2]):  # noqa: PLR2004 - /p/ID
         return f"/p/{parts[2]}"
     return f"/{parts[1]}" if len(parts) >= 2 and parts[0] == "" and parts[1] in _PAGES else "/"  # noqa: PLR2004 - /x
 
 
+def place_of(untrusted_path: str, form: Form) -> str:
+    """Return the page of ours that a form was sent from: the one that listed several, or as `way_back` has it."""
+    chosen = [name.removeprefix(SEEN_PREFIX) for name in form.fields if name.startswith(SEEN_PREFIX)]
+    if untrusted_path == "/together" and chosen:
+        return way_back("/together?" + "&".join(f"p={proposal_id}" for proposal_id in chosen))
+    return way_back(untrusted_path)
+
+
 def sign_in_path(untrusted_path: str) -> str:
     """Return the address of the sign-in that leads back to where somebody was."""
     back = way_back(untrusted_path)
-    return "/sign-in" if back == "/" else f"/sign-in?next={back}"
+    return "/sign-in" if back == "/" else f"/sign-in?next={quote(back)}"

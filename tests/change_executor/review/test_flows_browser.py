@@ -272,14 +272,17 @@ def test_a_session_that_ends_while_several_are_decided_loses_nothing(review_page
     page = signed_in
     proposals = [review_page.rows.proposal(reading(f"Number {number}")) for number in range(2)]
     page.goto(f"{review_page.url}/together?p={proposals[0].id}&p={proposals[1].id}")
+    page.get_by_label("Reason").fill("She <b>still</b> waits")
     review_page.clock.pass_by(hours=9)
-    page.get_by_role("button", name="Approve all that are checked").click()
+    page.get_by_role("button", name="Reject all that are checked").click()
     expect(page.get_by_text("Nothing was decided.")).to_be_visible()
+    expect(page.get_by_label("What you wrote")).to_have_value("She <b>still</b> waits")
     page.get_by_role("link", name="Sign in").click()
     page.get_by_label("Name").fill(PERSON)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in").click()
-    expect(line(page, "Number 1")).to_be_visible()
+    expect(page.get_by_role("heading", name="Decide 2 together")).to_be_visible()
+    expect(page.get_by_role("checkbox", name="Number 1")).to_be_checked()
     assert {State.PENDING} == {state(review_page, proposal) for proposal in proposals}
 
 

@@ -12,7 +12,7 @@ from change_executor.lifecycle import Event
 from change_executor.review import wording
 from change_executor.review.together import MAX_TOGETHER
 from shared.proposal import State
-from tests.servers.desk import PERSON, ReviewPage, reading
+from tests.servers.desk import PASSWORD, PERSON, ReviewPage, reading
 
 if TYPE_CHECKING:
     import httpx
@@ -131,3 +131,22 @@ def test_nothing_selected_says_what_to_do(page: ReviewPage) -> None:
     client = page.signed_in()
     for query in ("", "?p=nonsense", f"?p=P{'v' * 20}", f"?p={decided.id}"):
         assert "Nothing is selected that waits." in client.get(f"/together{query}").text
+
+
+@pytest.mark.parametrize(
+    ("target", "leads_to"),
+    [
+        ("/together?p=P" + "0" * 20, "/together?p=P" + "0" * 20),
+        ("/together?p=P" + "0" * 20 + "&p=P" + "1" * 20, "/together?p=P" + "0" * 20 + "&p=P" + "1" * 20),
+        ("/together?p=P" + "0" * 20 + "&next=//evil.test", "/"),
+        ("/together?p=" + "&p=".join(["P" + "0" * 20] * 51), "/"),
+        ("/together", "/"),
+        ("/log", "/log"),
+        ("/logout", "/"),
+        ("/log/../stop", "/log"),
+        ("//evil.test/log", "/"),
+    ],
+)
+def test_signing_in_leads_back_to_pages_of_ours_alone(page: ReviewPage, target: str, leads_to: str) -> None:
+    answer = page.client().post("/sign-in", data={"name": PERSON, "password": PASSWORD, "next": target})
+    assert leads_to == answer.headers["location"]
