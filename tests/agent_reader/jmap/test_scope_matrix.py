@@ -1,0 +1,533 @@
+"""Every method of the table, for every scope: what is outside leaves no trace, and what is inside is all there.
+
+The oracle in `scoped_world` knows which message a scope lets through. No answer may hold an id, a word, a blob, a
+member of a thread, a count or a state of any other; a new method without a row here fails.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_reader.jmap.capabilities import AGENT, CORE, DEFAULT_LIMITS, KNOWN_CAPABILITIES, MAIL
+from agent_reader.jmap.methods import METHODS, Read
+from agent_reader.scope import Depth, Scope
+from tests.agent_reader.jmap.scoped_world import (
+    ACCOUNT,
+    MAILBOXES,
+    NOW,
+    OTHER_ACCOUNT,
+    SCOPES,
+    Letter,
+    World,
+    world,
+)
+
+pytestmark = pytest.mark.anyio
+
+EVERYTHING = {"fetchAllBodyValues": True, "bodyProperties": ["partId", "blobId", "size", "name", "type", "subParts"]}
+SHOWN = [
+    *(
+        "id",
+        "blobId",
+        "threadId",
+        "mailboxIds",
+        "keywords",
+        "size",
+        "receivedAt",
+        "messageId",
+        "inReplyTo",
+        "references",
+    ),
+    *("from", "subject", "sentAt", "preview", "bodyStructure", "bodyValues", "textBody", "attachments", "headers"),
+    *("hasAttachment", "newText", "flags", "cleaned", "textOfAttachment"),
+]
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("scoped")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def forbidden_to() -> dict[str, list[str]]:
+    """Traces by scope, once they were made: the world of this module stands still."""
+    return {}
+
+
+Call = tuple[str, dict[str, Any]]
+
+
+async def ask(here: World, scope: str, *calls: Call) -> list[tuple[str, dict[str, Any]]]:
+    """The answers to calls, each with its name, as many of them in a request as it may hold."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    async with here.client(scope) as client:
+        most = DEFAULT_LIMITS.max_calls_in_request
+        for start in range(0, len(calls), most):
+            some = calls[start : start + most]
+            method_calls = [[name, {"accountId": ACCOUNT} | arguments, "0"] for name, arguments in some]
+            body = json.dumps({"using": list(KNOWN_CAPABILITIES), "methodCalls": method_calls})
+            response = await client.post("/jmap/api", content=body, headers={"Content-Type": "application/json"})
+            assert 200 == response.status_code, response.text
+            found += [(name, answer) for name, answer, _ in response.json()["methodResponses"]]
+    assert len(calls) == len(found)
+    return found
+
+
+async def got(here: World, scope: str, name: str, **arguments: Any) -> dict[str, Any]:
+    ((answered, answer),) = await ask(here, scope, (name, arguments))
+    assert name == answered, answer
+    return answer
+
+
+def seen(here: World, scope: Scope) -> list[Letter]:
+    return [letter for letter in here.mail if letter.is_seen(scope)]
+
+
+def hidden(here: World, scope: Scope) -> list[Letter]:
+    return [letter for letter in here.mail if not letter.is_seen(scope)]
+
+
+def traces(here: World, scope: Scope) -> list[str]:
+    """Whatever may be in no answer."""
+    found = [trace for letter in hidden(here, scope) for trace in letter.traces()]
+    if scope.mailboxes is not None:
+        outside = {name: each for name, each in here.mailbox_ids().items() if name not in scope.mailboxes}
+        found += [*outside, *outside.values()]
+    threads = here.thread_ids()
+    found += set(threads.values()) - {threads[letter.number] for letter in seen(here, scope)}
+    if scope.depth is not Depth.FULL:
+        found += [f"{word}{letter.number}word" for letter in here.mail for word in ("cell", "inner")]
+    if scope.depth is Depth.HEADERS:
+        found += [f"body{letter.number}word" for letter in here.mail]
+        found += [f"file{letter.number}name" for letter in here.mail]
+    return found
+
+
+def without_what_was_asked(answer: dict[str, Any]) -> str:
+    """An answer as text, without the ids that it only gives back."""
+    return json.dumps({name: value for name, value in answer.items() if name not in {"notFound", "notParsable"}})
+
+
+Arguments = list[dict[str, Any]]
+Row = Callable[[World], Arguments]
+
+
+def _ids(here: World) -> list[str]:
+    return [letter.id for letter in here.mail]
+
+
+def _filters(here: World) -> Arguments:
+    words = [f"{word}{letter.number}word" for letter in here.mail for word in ("heading", "body")]
+    return [
+        {},
+        {"text": "hello"},
+        *({"text": word} for word in words),
+        *({"header": ["X-Mark", f"header{letter.number}mark"]} for letter in here.mail),
+        *({"from": letter.sender} for letter in here.mail),
+        {"operator": "NOT", "conditions": [{"text": "nothing"}]},
+        {"operator": "OR", "conditions": [{"minSize": 1}, {"body": "hello"}]},
+        {"inMailboxOtherThan": []},
+        {"hasAttachment": True},
+        {"hasKeyword": "$flagged"},
+        {"someInThreadHaveKeyword": "$seen"},
+        {"noneInThreadHaveKeyword": "$seen"},
+        {"before": (NOW - timedelta(days=10)).strftime("%Y-%m-%dT%H:%M:%SZ")},
+        *({"inMailbox": mailbox_id} for mailbox_id in here.mailbox_ids().values()),
+    ]
+
+
+def _nothing(_here: World) -> Arguments:
+    return [{}]
+
+
+def _gets(here: World) -> Arguments:
+    return [{"ids": _ids(here)}, {"ids": None}]
+
+
+ROWS: dict[str, Row] = {
+    "Core/echo": lambda _here: [{"hello": True}],
+    "Blob/copy": lambda here: [{"fromAccountId": ACCOUNT, "blobIds": [f"B{each.id[1:]}" for each in here.mail]}],
+    "PushSubscription/get": _nothing,
+    "PushSubscription/set": _nothing,
+    "Mailbox/get": lambda here: [{"ids": None}, {"ids": list(here.mailbox_ids().values())}],
+    "Mailbox/changes": lambda _here: [{"sinceState": "0"}],
+    "Mailbox/query": lambda _here: [
+        {},
+        {"filter": {"name": "e"}},
+        {"sort": [{"property": "name"}], "calculateTotal": True},
+    ],
+    "Mailbox/queryChanges": lambda _here: [{"sinceQueryState": "0"}],
+    "Mailbox/set": _nothing,
+    "Thread/get": lambda here: [{"ids": sorted(set(here.thread_ids().values()))}, {"ids": None}],
+    "Thread/changes": lambda _here: [{"sinceState": "0"}],
+    "Email/get": lambda here: [
+        {"ids": _ids(here), "properties": SHOWN} | EVERYTHING,
+        {"ids": _ids(here)},
+        {"ids": None, "properties": ["threadId", "preview", "header:X-Mark"]},
+    ],
+    "Email/changes": lambda _here: [{"sinceState": "0"}],
+    "Email/query": lambda here: [
+        *({"filter": each, "calculateTotal": True} for each in _filters(here)),
+        *({"anchor": letter.id} for letter in here.mail),
+        {"collapseThreads": True, "calculateTotal": True},
+        {"sort": [{"property": "from"}, {"property": "size"}], "position": -3, "calculateTotal": True},
+        {"sort": [{"property": "allInThreadHaveKeyword", "keyword": "$seen"}]},
+    ],
+    "Email/queryChanges": lambda here: [
+        {"sinceQueryState": "0"},
+        *({"sinceQueryState": "0", "upToId": letter.id, "filter": {"text": "hello"}} for letter in here.mail),
+    ],
+    "Email/set": lambda here: [{"update": {email_id: {"keywords/$seen": True} for email_id in _ids(here)}}],
+    "Email/copy": lambda here: [
+        {"fromAccountId": OTHER_ACCOUNT, "create": {"a": {"id": email_id}}} for email_id in _ids(here)
+    ],
+    "Email/import": lambda here: [{"emails": {"a": {"blobId": f"B{here.mail[0].id[1:]}"}}}],
+    "Email/parse": lambda here: [
+        {"blobIds": [f"B{letter.id[1:]}", *letter.part_blobs], "properties": ["subject", "bodyValues", "blobId"]}
+        | EVERYTHING
+        for letter in here.mail
+    ],
+    "SearchSnippet/get": lambda here: [
+        {"emailIds": _ids(here), "filter": {"text": "hello"}},
+        *({"emailIds": [each.id], "filter": {"text": f"body{each.number}word"}} for each in here.mail),
+    ],
+    "Identity/get": _nothing,
+    "Identity/changes": lambda _here: [{"sinceState": "0"}],
+    "Identity/set": _nothing,
+    "EmailSubmission/get": _nothing,
+    "EmailSubmission/changes": lambda _here: [{"sinceState": "0"}],
+    "EmailSubmission/query": lambda here: [{"filter": {"emailIds": _ids(here)}}],
+    "EmailSubmission/queryChanges": lambda _here: [{"sinceQueryState": "0"}],
+    "EmailSubmission/set": lambda here: [{"create": {"a": {"emailId": here.mail[0].id}}}],
+    "VacationResponse/get": _nothing,
+    "VacationResponse/set": _nothing,
+}
+
+
+def test_every_method_of_the_table_has_a_row() -> None:
+    assert set(METHODS) == set(ROWS)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("name", METHODS)
+async def test_no_answer_holds_a_trace_of_what_is_hidden(
+    here: World, forbidden_to: dict[str, list[str]], name: str, scope: str
+) -> None:
+    if scope not in forbidden_to:
+        forbidden_to[scope] = traces(here, SCOPES[scope])
+    forbidden = forbidden_to[scope]
+    asked = ROWS[name](here)
+    answers = await ask(here, scope, *((name, arguments) for arguments in asked))
+    for arguments, (answered, answer) in zip(asked, answers, strict=True):
+        assert "serverFail" != answer.get("type"), answer
+        # The answer of each that shows mail is an answer, but where the arguments name what is not there.
+        if isinstance(METHODS[name], Read) and "sinceState" not in str(arguments).replace(
+            "sinceQueryState", "sinceState"
+        ):
+            assert answered == name or answer["type"] in {"invalidArguments", "anchorNotFound", "unsupportedFilter"}, (
+                answer
+            )
+        text = without_what_was_asked(answer) if answered == name else json.dumps(answer)
+        assert [] == [trace for trace in forbidden if trace in text], (arguments, text[:2000])
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_what_is_inside_is_found_counted_and_read(here: World, scope: str) -> None:
+    limits = SCOPES[scope]
+    inside = seen(here, limits)
+    found = await got(here, scope, "Email/query", calculateTotal=True)
+    assert (sorted(each.id for each in inside), len(inside)) == (sorted(found["ids"]), found["total"])
+    # The one thing that is told of the rest: how many they are.
+    without_sign_in = [each for each in here.mail if each.seen_in(limits) and each.is_seen(_granted(limits))]
+    assert {
+        "outsideScope": len(here.mail) - len(without_sign_in),
+        "signInMail": len(without_sign_in) - len(inside),
+    } == found["coverage"]["hidden"]
+    read = await got(here, scope, "Email/get", ids=_ids(here), properties=["mailboxIds", "threadId"])
+    names = {mailbox_id: name for name, mailbox_id in here.mailbox_ids().items()}
+    assert {each.id: set(each.seen_in(limits)) for each in inside} == {
+        email["id"]: {names[mailbox_id] for mailbox_id in email["mailboxIds"]} for email in read["list"]
+    }
+    assert {each.id for each in hidden(here, limits)} == set(read["notFound"])
+    threads = await got(here, scope, "Thread/get", ids=sorted(set(here.thread_ids().values())))
+    expected: dict[str, set[str]] = {}
+    for letter in inside:
+        expected.setdefault(here.thread_ids()[letter.number], set()).add(letter.id)
+    assert expected == {thread["id"]: set(thread["emailIds"]) for thread in threads["list"]}
+
+
+def _granted(scope: Scope) -> Scope:
+    return Scope(scope.accounts, scope.mailboxes, scope.received_since, scope.senders, scope.depth, sign_in_mail=True)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_counts_of_mailboxes_are_those_of_what_is_inside(here: World, scope: str) -> None:
+    limits = SCOPES[scope]
+    boxes = (await got(here, scope, "Mailbox/get", ids=None))["list"]
+    assert [name for name in MAILBOXES if limits.mailboxes is None or name in limits.mailboxes] == sorted(
+        (box["name"] for box in boxes), key=MAILBOXES.index
+    )
+    threads = here.thread_ids()
+    for box in boxes:
+        inside = [each for each in seen(here, limits) if box["name"] in each.seen_in(limits)]
+        unread = [each for each in seen(here, limits) if "\\Seen" not in each.flags]
+        assert (
+            len(inside),
+            len([each for each in inside if each in unread]),
+            len({threads[each.number] for each in inside}),
+            len({threads[each.number] for each in inside} & {threads[each.number] for each in unread}),
+        ) == (box["totalEmails"], box["unreadEmails"], box["totalThreads"], box["unreadThreads"]), box["name"]
+        total = (await got(here, scope, "Email/query", filter={"inMailbox": box["id"]}, calculateTotal=True))["total"]
+        assert len(inside) == total
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_each_filter_finds_of_what_is_inside_what_the_whole_would(here: World, scope: str) -> None:
+    """Against the unlimited token: the same question finds the same mail, less what is hidden, less bodies unseen."""
+    limits = SCOPES[scope]
+    inside = {each.id for each in seen(here, limits)}
+    shown = {
+        mailbox_id
+        for name, mailbox_id in here.mailbox_ids().items()
+        if limits.mailboxes is None or name in limits.mailboxes
+    }
+    filters = [
+        each
+        for each in _filters(here)
+        if each.get("inMailbox", next(iter(shown), "")) in shown
+        and "Thread" not in str(each)
+        and "body" not in str(each)
+    ]
+    whole, narrow = [
+        await ask(here, who, *(("Email/query", {"filter": each}) for each in filters)) for who in ("whole", scope)
+    ]
+    for asked, (_, all_of_it), (name, found) in zip(filters, whole, narrow, strict=True):
+        assert "Email/query" == name, found
+        expected = [email_id for email_id in all_of_it["ids"] if email_id in inside]
+        if limits.depth is Depth.HEADERS and asked.get("text") == "hello":
+            expected = []
+        assert expected == found["ids"], asked
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_blobs_are_given_to_who_sees_all_of_a_message_and_to_nobody_else(here: World, scope: str) -> None:
+    # "whole" comes first: each blob was fetched for somebody, so that the cache holds it.
+    async with here.client(scope) as client:
+        for letter in here.mail:
+            for blob_id in (f"B{letter.id[1:]}", *letter.part_blobs):
+                answer = await client.get(f"/jmap/download/{ACCOUNT}/{blob_id}/x")
+                gives = letter.is_seen(SCOPES[scope]) and SCOPES[scope].depth is Depth.FULL
+                assert (200 if gives else 404) == answer.status_code, (letter.number, blob_id, answer.text)
+
+
+async def test_an_account_outside_is_none(here: World) -> None:
+    here.tokens["one account"] = here.access.create_token("clerk", scope=Scope(accounts=(ACCOUNT,))).text
+    async with here.client("one account") as client:
+        session = (await client.get("/jmap/session")).json()
+        assert ([ACCOUNT], ACCOUNT) == (list(session["accounts"]), session["primaryAccounts"][MAIL])
+        assert OTHER_ACCOUNT not in json.dumps(session)
+        assert 404 == (await client.get(f"/jmap/download/{OTHER_ACCOUNT}/B{here.mail[0].id[1:]}/x")).status_code
+    reads = [name for name, method in METHODS.items() if isinstance(method, Read)]
+    for answered, answer in await ask(here, "one account", *((name, {"accountId": OTHER_ACCOUNT}) for name in reads)):
+        assert ("error", "accountNotFound") == (answered, answer["type"])
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_the_event_source_tells_the_states_that_the_methods_tell(here: World, scope: str) -> None:
+    state = (await got(here, scope, "Email/get", ids=[]))["state"]
+    async with here.client(scope) as client:
+        path = "/jmap/eventsource?types=*&closeafter=state&ping=0"
+        stream = await client.get(path, headers={"Last-Event-ID": "none"})
+    data = next(line for line in stream.text.splitlines() if line.startswith("data: "))
+    told = json.loads(data.removeprefix("data: "))["changed"][ACCOUNT]
+    assert {"Email": state, "Mailbox": state, "Thread": state} == told
+
+
+KINDS = ("created", "updated", "destroyed")
+TYPES = ("Email", "Thread", "Mailbox")
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What one scope sees at a moment: its states by type, its messages by number, its threads."""
+
+    states: dict[str, str]
+    messages: dict[int, tuple[tuple[str, ...], tuple[str, ...]]]
+    threads: dict[str, set[int]]
+
+
+async def _sight(here: World, scope: str) -> Sight:
+    limits = SCOPES[scope]
+    answers = await ask(here, scope, *((f"{each}/get", {"ids": []}) for each in TYPES))
+    return Sight(
+        {each: answer["state"] for each, (_, answer) in zip(TYPES, answers, strict=True)},
+        {each.number: (each.seen_in(limits), each.flags) for each in seen(here, limits)},
+        _threads_seen(here, limits),
+    )
+
+
+def _expected(before: dict[Any, Any], after: dict[Any, Any]) -> dict[str, set[Any]]:
+    return {
+        "created": after.keys() - before.keys(),
+        "updated": {each for each in after.keys() & before.keys() if before[each] != after[each]},
+        "destroyed": before.keys() - after.keys(),
+    }
+
+
+def _kinds(answer: dict[str, Any]) -> dict[str, set[Any]]:
+    return {kind: set(answer[kind]) for kind in KINDS}
+
+
+async def test_changes_are_those_of_what_is_seen_and_hidden_mail_makes_no_state(tmp_path: Path) -> None:
+    with world(tmp_path) as here:
+        first = {scope: await _sight(here, scope) for scope in SCOPES}
+        sights = dict(first)
+        numbers = {each.id: each.number for each in here.mail}
+        for change in CHANGES:
+            change(here)
+            here.settle()
+            numbers |= {each.id: each.number for each in here.mail}
+            for scope in SCOPES:
+                before, after = sights[scope], await _sight(here, scope)
+                await _check_changes(here, scope, before, after, numbers, change.__name__)
+                sights[scope] = after
+        for scope in SCOPES:
+            await _check_steps(here, scope, first[scope], sights[scope], numbers)
+
+
+async def _check_changes(
+    here: World, scope: str, before: Sight, after: Sight, numbers: dict[str, int], what: str
+) -> None:
+    answers = await ask(here, scope, *((f"{each}/changes", {"sinceState": before.states[each]}) for each in TYPES))
+    assert [f"{each}/changes" for each in TYPES] == [name for name, _ in answers], answers
+    emails, threads, boxes = (_kinds(answer) for _, answer in answers)
+    expected = _expected(before.messages, after.messages)
+    assert expected == {kind: {numbers[each] for each in emails[kind]} for kind in KINDS}, (scope, what)
+    assert _expected(before.threads, after.threads) == threads, (scope, what)
+    limits = SCOPES[scope].mailboxes
+    shown = {each for name, each in here.mailbox_ids().items() if limits is None or name in limits}
+    assert boxes["updated"] <= shown, (scope, what)
+    assert not boxes["created"] | boxes["destroyed"]
+    if any(expected.values()):
+        assert before.states["Email"] != after.states["Email"], (scope, what)
+    else:
+        # What happens to hidden mail alone makes no state, and no change of anything.
+        assert (set(), before.states) == (boxes["updated"], after.states), (scope, what)
+
+
+async def _check_steps(here: World, scope: str, first: Sight, last: Sight, numbers: dict[str, int]) -> None:
+    """Step by step from the first state to the last: the same picture, and no step tells of what is hidden."""
+    known, state = set(first.messages), first.states["Email"]
+    for _ in range(100):
+        answer = await got(here, scope, "Email/changes", sinceState=state, maxChanges=2)
+        known = (known | {numbers[each] for each in answer["created"]}) - {
+            numbers[each] for each in answer["destroyed"]
+        }
+        state = answer["newState"]
+        if not answer["hasMoreChanges"]:
+            break
+    assert (set(last.messages), last.states["Email"]) == (known, state), scope
+
+
+def _threads_seen(here: World, scope: Scope) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    threads = here.thread_ids()
+    for letter in seen(here, scope):
+        found.setdefault(threads[letter.number], set()).add(letter.number)
+    return found
+
+
+def _of(here: World, number: int) -> Letter:
+    return next(letter for letter in here.mail if letter.number == number)
+
+
+def _comes_to_secret(here: World) -> None:
+    here.mail.append(Letter(20, ("Secret plans",), thread=77))
+    here.put(here.mail[-1])
+
+
+def _comes_to_inbox(here: World) -> None:
+    here.mail.append(Letter(21, ("INBOX",), thread=77))
+    here.put(here.mail[-1])
+
+
+def _code_comes(here: World) -> None:
+    here.mail.append(Letter(22, ("INBOX",), thread=79, is_sign_in=True))
+    here.put(here.mail[-1])
+
+
+def _stranger_comes(here: World) -> None:
+    here.mail.append(Letter(23, ("INBOX",), sender="mallory@other.net"))
+    here.put(here.mail[-1])
+
+
+def _old_comes(here: World) -> None:
+    here.mail.append(Letter(24, ("Work",), at=NOW - timedelta(days=60)))
+    here.put(here.mail[-1])
+
+
+def _moves(number: int, source: str, target: str) -> Callable[[World], None]:
+    def move(here: World) -> None:
+        letter = _of(here, number)
+        here.take(letter, source)
+        here.put_copy(letter, target)
+        letter.mailboxes = tuple(sorted({*letter.mailboxes, target} - {source}))
+
+    return move
+
+
+def _copy_leaves_secret(here: World) -> None:
+    letter = _of(here, 6)
+    here.take(letter, "Secret plans")
+    letter.mailboxes = ("INBOX",)
+
+
+def _flagged(number: int, mailbox: str) -> Callable[[World], None]:
+    def flag(here: World) -> None:
+        letter = _of(here, number)
+        letter.flags = ("\\Flagged",)
+        here.flag(letter, mailbox, "\\Flagged")
+
+    return flag
+
+
+def _goes(number: int, *mailboxes: str) -> Callable[[World], None]:
+    def go(here: World) -> None:
+        letter = _of(here, number)
+        for name in mailboxes:
+            here.take(letter, name)
+        here.mail.remove(letter)
+
+    return go
+
+
+CHANGES: tuple[Callable[[World], None], ...] = (
+    _comes_to_secret,
+    _comes_to_inbox,
+    _code_comes,
+    _stranger_comes,
+    _old_comes,
+    _moves(1, "INBOX", "Secret plans"),
+    _moves(2, "Secret plans", "INBOX"),
+    _moves(10, "Work", "INBOX"),
+    _copy_leaves_secret,
+    _flagged(7, "Secret plans"),
+    _flagged(15, "INBOX"),
+    _flagged(5, "INBOX"),
+    _goes(13, "Secret plans"),
+    _goes(14, "INBOX"),
+    _goes(8, "INBOX"),
+    _goes(12, "INBOX", "Work"),
+)
+
+
+def test_the_capabilities_are_all_asked_for() -> None:
+    assert {CORE, MAIL, AGENT} <= set(KNOWN_CAPABILITIES)
