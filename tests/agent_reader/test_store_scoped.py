@@ -1,0 +1,168 @@
+"""The seam of scopes: a narrowed connection has views in the place of its tables, and no way around them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import apsw
+import pytest
+
+from agent_reader.scope import WHOLE, Depth, Scope
+from agent_reader.store import DataType, schema
+from agent_reader.store.selection import All
+from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, mirrored, with_attachment
+
+INBOX = Scope(mailboxes=("inbox",), sign_in_mail=True)
+CODE = letter("Your verification code is 482913.", subject="Your verification code")
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Mirrored]:
+    with mirrored(tmp_path) as made:
+        made.begin("INBOX", "Secret")
+        made.add("INBOX", fetched(1, letter("one")), fetched(2, CODE))
+        made.add("Secret", fetched(1, letter("two", sender="Eve <Eve@Other.net>")))
+        made.end_round()
+        yield made
+
+
+def test_no_statement_reads_a_table_of_the_file_itself(account: Mirrored) -> None:
+    """The planted violation: whoever names the table behind a view, or one that has none, is refused."""
+    tables = {table.name for table in schema.metadata.sorted_tables} | {"search", "part_blobs"}
+    for scope in (
+        Scope(),
+        INBOX,
+        Scope(depth=Depth.TEXT),
+        Scope(senders=("example.org",)),
+        Scope(received_since=START),
+    ):
+        with account.store.snapshot(ACCOUNT, scope) as snapshot:
+            for table in sorted(tables):
+                with pytest.raises(apsw.AuthError):
+                    list(snapshot.connection.execute(f"SELECT * FROM main.{table}"))
+    with account.store.snapshot(ACCOUNT, WHOLE) as snapshot:
+        for table in sorted(tables - {"search"}):
+            list(snapshot.connection.execute(f"SELECT * FROM main.{table}"))
+
+
+def test_a_table_without_a_view_is_there_for_nobody_whose_sight_is_narrow(account: Mirrored) -> None:
+    with account.store.snapshot(ACCOUNT, INBOX) as snapshot:
+        views = {str(name) for (name,) in snapshot.connection.execute("SELECT name FROM sqlite_temp_schema")}
+        for table in schema.metadata.sorted_tables:
+            if table.name not in views:
+                with pytest.raises(apsw.AuthError):
+                    list(snapshot.connection.execute(f"SELECT * FROM {table.name}"))
+        # The account's own numbers, and what becomes of mail that is seen; a new table has to be thought of.
+        assert {
+            *("account", "mailboxes", "emails", "email_texts", "copies", "email_mailboxes", "threads", "set_aside"),
+            *("changes", "search", "part_blobs"),
+        } <= views
+
+
+def test_a_narrow_connection_writes_nothing(account: Mirrored) -> None:
+    with account.store.snapshot(ACCOUNT, INBOX) as snapshot:
+        for statement in ("DELETE FROM main.emails", "DELETE FROM temp.scope_mailboxes", "DROP VIEW temp.emails"):
+            with pytest.raises(apsw.Error):
+                snapshot.connection.execute(statement)
+
+
+def test_a_mailbox_is_named_as_it_is_called_now(account: Mirrored) -> None:
+    with account.store.snapshot(ACCOUNT, Scope(mailboxes=("Open",))) as snapshot:
+        assert (0, ()) == (snapshot.count(All(())), snapshot.mailboxes())
+        before = snapshot.state
+    account.begin("INBOX", "Secret", "Open")
+    account.add("Open", fetched(9, letter("nine")))
+    with account.store.snapshot(ACCOUNT, Scope(mailboxes=("Open",))) as snapshot:
+        assert (1, "Open") == (snapshot.count(All(())), snapshot.mailboxes()[0].name)
+        assert before.partition("-")[0] != snapshot.state.partition("-")[0]
+
+
+@pytest.mark.parametrize(
+    ("sender", "expected"),
+    [("eve@other.net", 1), ("other.net", 1), ("ann@example.org", 2), ("net", 0), ("xother.net", 0), ("example", 0)],
+)
+def test_a_sender_is_an_address_or_a_whole_domain(account: Mirrored, sender: str, expected: int) -> None:
+    with account.store.snapshot(ACCOUNT, Scope(senders=(sender,), sign_in_mail=True)) as snapshot:
+        assert expected == snapshot.count(All(()))
+
+
+@pytest.mark.parametrize("sender", ["ann@example.org, eve@other.net", "", "not an address"])
+def test_a_message_with_several_senders_or_none_is_from_nobody(account: Mirrored, sender: str) -> None:
+    content = letter("three", sender=sender)
+    account.add("INBOX", fetched(30, content))
+    for scope in (Scope(senders=("ann@example.org",)), Scope(senders=("other.net", "example.org"))):
+        with account.store.snapshot(ACCOUNT, scope) as snapshot:
+            assert snapshot.key_of(id_of(content)) is None
+
+
+def test_the_date_is_exact_to_the_second(account: Mirrored) -> None:
+    at = START + timedelta(minutes=2)
+    for since, expected in ((at, 1), (at + timedelta(microseconds=1), 0), (at - timedelta(seconds=1), 1)):
+        with account.store.snapshot(ACCOUNT, Scope(received_since=since, sign_in_mail=True)) as snapshot:
+            assert expected == snapshot.count(All(()))
+
+
+def test_the_depth_ends_what_is_kept_of_a_message(account: Mirrored) -> None:
+    content = with_attachment("readable")
+    account.add("INBOX", fetched(40, content))
+    for depth, texts, parts in ((Depth.FULL, 1, 2), (Depth.TEXT, 1, 2), (Depth.HEADERS, 0, 1)):
+        with account.store.snapshot(ACCOUNT, Scope(depth=depth)) as snapshot:
+            email = snapshot.emails([id_of(content)])[id_of(content)]
+            message = snapshot.message(email.key)
+            leaves = [part for part in message.root.walk() if not part.is_multipart]
+            assert (parts, texts) == (len(leaves), sum(b"readable" in part.content() for part in leaves))
+            assert ("readable" in str(email.summary["preview"])) is (depth is not Depth.HEADERS)
+            assert bool(snapshot.copies(email.id, 5)) is (depth is Depth.FULL)
+
+
+def test_the_states_of_one_scope_are_none_of_anothers(account: Mirrored) -> None:
+    scopes = (WHOLE, Scope(), INBOX, Scope(mailboxes=("Secret",)), Scope(depth=Depth.TEXT), Scope(senders=("a.org",)))
+    states = []
+    for scope in scopes:
+        with account.store.snapshot(ACCOUNT, scope) as snapshot:
+            states.append(snapshot.state.partition("-")[0])
+    assert len(scopes) == len(set(states))
+
+
+def test_hidden_mail_that_comes_in_is_counted_at_once_and_makes_no_state(account: Mirrored) -> None:
+    def look() -> tuple[str, int, int]:
+        with account.store.snapshot(ACCOUNT, Scope(mailboxes=("INBOX",))) as snapshot:
+            return (snapshot.state, snapshot.hidden().outside, snapshot.hidden().withheld)
+
+    state, _, _ = look()
+    assert (state, 1, 1) == look()
+    account.add("Secret", fetched(7, letter("seven")))
+    assert (state, 2, 1) == look()
+    account.add("INBOX", fetched(8, letter("Use 771204 as your login code.", subject="Login code")))
+    assert (state, 2, 2) == look()
+    account.add("INBOX", fetched(9, letter("nine")))
+    assert state != look()[0]
+
+
+def test_many_scopes_do_not_keep_many_files_open(account: Mirrored) -> None:
+    for number in range(40):
+        with account.store.snapshot(ACCOUNT, Scope(senders=(f"{number}.example",))) as snapshot:
+            assert 0 == snapshot.count(All(()))
+    assert 16 >= len(account.store._narrow)
+
+
+def test_what_changed_is_forgotten_with_the_rest(account: Mirrored) -> None:
+    with account.store.snapshot(ACCOUNT, INBOX) as snapshot:
+        assert 2 == len(snapshot.changes(DataType.EMAIL, snapshot.state.partition("-")[0] + "-0", 100).created)
+    account.vanish("INBOX", 1, 2)
+    account.end_round()
+    account.clock.now = START + timedelta(days=40)
+    account.add("INBOX", fetched(5, letter("five")))
+    account.end_round()
+    connection = account.mirror._connection
+    assert [(0,), (0,), (1,)] == [
+        connection.execute(f"SELECT count(*) FROM {table}").fetchone()
+        for table in ("gone_emails", "sign_in_emails", "email_changes")
+    ]
+
+
+def test_random_octets_are_no_scope() -> None:
+    assert Scope().fingerprint() != Scope(mailboxes=(secrets.token_hex(4),)).fingerprint()
