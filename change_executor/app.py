@@ -90,6 +90,9 @@ def _examine(settings: ExecutorSettings, journal: Journal, mover: Mover) -> None
     try:
         for examination in examine_queues(settings, mover.session, journal):
             _log.info("queue:examined", queue=examination.queue, undo_permitted=examination.undo_permitted)
+            if examination.lossy:
+                fix = "Give the login the rights `lrswi` on them, or flags and keywords are lost by a move."
+                _log.warning("queue:flags_not_kept", queue=examination.queue, mailboxes=examination.lossy, fix=fix)
     except ImapFailure as failure:
         if not (failure.retryable and examined_before(settings, journal)):
             raise ConfigurationError("the mail server", failure.detail, failure.fix) from None

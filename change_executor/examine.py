@@ -55,11 +55,15 @@ OpenSession = Callable[[ImapLogin, frozenset[str]], AbstractContextManager[Exami
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """A queue whose mailboxes were found right, and whether its login may move back."""
+    """A queue whose mailboxes were found right, whether its login may move back, and whether flags seem to be kept.
+
+    `lossy` names the destinations in which a moved message would lose flags or keywords, as the rights tell it.
+    """
 
     queue: str
     policy_version: str
     undo_permitted: bool
+    lossy: tuple[str, ...] = ()
 
 
 def examine_queues(settings: ExecutorSettings, open_session: OpenSession, journal: Journal) -> list[Examination]:
@@ -73,7 +77,8 @@ def examine_queues(settings: ExecutorSettings, open_session: OpenSession, journa
     for queue in settings.queues:
         with open_session(settings.credential(queue.credential), mailboxes_of(queue)) as session:
             undo_permitted = _examine(session, queue)
-        found.append(Examination(queue.id, policy_version(settings, queue), undo_permitted))
+            lossy = _where_flags_are_lost(session, queue)
+        found.append(Examination(queue.id, policy_version(settings, queue), undo_permitted, lossy))
     for examination in found:
         _record(journal, examination)
     return found
@@ -215,6 +220,12 @@ def _undo_seems_permitted(session: ExamineSession, queue: Queue) -> bool:
         if _select(session, queue, destination.mailbox).read_only:
             return False
     return True
+
+
+def _where_flags_are_lost(session: ExamineSession, queue: Queue) -> tuple[str, ...]:
+    """Destinations without the rights to set flags: a server drops those of what is moved there (RFC 4314 §4)."""
+    rights = {destination.mailbox: session.rights(destination.mailbox) for destination in queue.to.values()}
+    return tuple(mailbox for mailbox, claimed in rights.items() if claimed is not None and not {"w", "s"} <= claimed)
 
 
 def _may_take_out(rights: frozenset[str]) -> bool:

@@ -24,7 +24,7 @@ MAX_NAMED: Final = 5
 class Surroundings:
     """Other proposals around one, newest first and at most `MAX_NAMED`, each with how many there are.
 
-    `earlier`: ended ones for the same message in any queue. `in_thread`: pending ones for other messages of the thread.
+    `earlier`: ended ones for the same message in the queue. `in_thread`: pending ones for other messages of the thread.
     `sender_seen` counts other messages of the sender that were looked at before, the first at `sender_since`; both None
     where the message has not one sender.
     """
@@ -56,7 +56,8 @@ def read_surroundings(connection: Connection, proposal: Proposal) -> Surrounding
     columns = schema.proposals.c
     earlier, earlier_count = _named(
         connection,
-        (columns.email_id == proposal.email_id)
+        (columns.queue == proposal.queue)
+        & (columns.email_id == proposal.email_id)
         & (columns.created_at <= proposal.created_at)
         & columns.ended_at.is_not(None)
         & (columns.id != proposal.id),

@@ -52,11 +52,11 @@ def test_narrow_rights_are_right_and_say_that_undo_is_not_permitted(narrow_works
     assert 0 == _recorded(narrow_workshop)
 
 
-def test_a_queue_without_undo_asks_for_no_rights(dovecot: Dovecot, tmp_path: Path) -> None:
+def test_a_queue_without_undo_asks_for_no_rights_on_incoming(dovecot: Dovecot, tmp_path: Path) -> None:
     workshop = Workshop(dovecot, tmp_path, queue={"undo": False})
     (examination,) = _examine(workshop)
     assert not examination.undo_permitted
-    assert not [line for line in dovecot.commands("executor") if b"MYRIGHTS" in line]
+    assert not [line for line in dovecot.commands("executor") if b'MYRIGHTS "Incoming"' in line]
     workshop.close()
 
 

@@ -116,6 +116,23 @@ def test_mailboxes_that_differ_may_share_a_uidvalidity(tmp_path: Path, server: _
 def test_a_trap_is_known_by_its_use_or_by_its_name(tmp_path: Path, mailbox: str, use: str) -> None:
     with pytest.raises(ConfigurationError, match="Give the role an ordinary mailbox"):
         _examined(tmp_path, _Server(uses={mailbox: frozenset({use})}), to={"away": {"mailbox": mailbox}})
+    # Spelled out, it may be one all the same.
+    dangerous = {"away": {"mailbox": mailbox, "dangerous": True}}
+    assert _examined(tmp_path, _Server(uses={mailbox: frozenset({use})}), to=dangerous)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "lossy"),
+    [("lrswi", ()), ("lrswite", ()), ("lri", ("Processed",)), ("lrwi", ("Processed",)), ("lrsi", ("Processed",))],
+)
+def test_a_destination_in_which_flags_would_be_lost_is_named(
+    tmp_path: Path, claimed: str, lossy: tuple[str, ...]
+) -> None:
+    settings = settings_for(tmp_path, 143, "secret")
+    journal = open_journal(settings.journal.url, MovableClock())
+    (examination,) = examine_queues(settings, _Server(claimed={"Processed": claimed}).session, journal)
+    journal.close()
+    assert lossy == examination.lossy
 
 
 @pytest.mark.parametrize(
