@@ -188,3 +188,16 @@ def test_a_wrong_token_file_is_one_clear_message(street: Street, token: str) -> 
     assert b"" == done.stdout
     assert b"agent-reader mcp: " in done.stderr
     assert text.encode() not in done.stderr or not text
+
+
+def test_what_is_printed_by_mistake_does_not_reach_the_client() -> None:
+    program = (
+        "import os\n"
+        "from agent_reader.relay.stdio import wire\n"
+        "with wire() as (lines, answers):\n"
+        "    print('stray'); os.write(1, b'stray'); answers.write(b'protocol\\n')\n"
+        "print('late')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, cwd=REPOSITORY)
+    assert b"protocol\n" == done.stdout
+    assert b"stray" in done.stderr
