@@ -39,7 +39,7 @@ bench: ## reading messages beside the standard library; searching; new text
 
 mirror-long: ## the mirror against owners, kills and resets: 500 runs of 30 steps on three servers, some twenty minutes
 	@deploy/environment dev $(VENV)
-	MIRROR_RUNS=500 MIRROR_STEPS=30 $(BIN)/python -m pytest tests/agent_reader/test_store_worlds.py $(ARGS)
+	MIRROR_RUNS=500 MIRROR_STEPS=30 $(BIN)/python -m pytest tests/agent_reader/test_store_worlds.py --timeout 0 $(ARGS)
 
 real-mail: ## 6,046 real messages by three readers; needs npm and gir1.2-gmime-3.0 with python3-gi
 	@deploy/environment dev $(VENV)
