@@ -28,7 +28,7 @@ from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of
 LETTERS = [
     letter(
         f"text{number} {'even' if number % 2 == 0 else 'odd'}",
-        subject=f"S{number % 3}",
+        subject=f"S{number % 4}",
         headers={"Message-ID": f"<{number}@x>", "References": f"<{number % 4}@x>"},
     )
     for number in range(24)
@@ -172,6 +172,22 @@ def test_without_a_change_there_is_none_and_a_foreign_state_is_refused(account: 
     for wrong in wrongs:
         with pytest.raises(QueryRefused, match="invalidArguments"):
             _changes(account, state, {}, **wrong)
+
+
+@pytest.mark.statement("85")
+def test_what_is_new_is_not_told_to_be_gone_and_the_first_of_its_thread_before_is(account: Mirrored) -> None:
+    account.add("INBOX", fetched(4, LETTERS[4]))
+    state = account.query().query_state
+    account.add("INBOX", fetched(8, LETTERS[8]))
+    new, before = id_of(LETTERS[8]), id_of(LETTERS[4])
+    plain, collapsed = _changes(account, state, {}), _changes(account, state, {"collapseThreads": True})
+    assert ((), ((new, 0),)) == (plain.removed, plain.added)
+    assert ((before,), ((new, 0),)) == (collapsed.removed, collapsed.added)
+    state = account.query().query_state
+    account.vanish("INBOX", 8)
+    account.end_round()
+    collapsed = _changes(account, state, {"collapseThreads": True})
+    assert ({new, before}, ((before, 0),)) == (set(collapsed.removed), collapsed.added)
 
 
 @pytest.mark.statement("85")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -75,6 +76,20 @@ def test_a_condition_on_threads_or_header_fields_finds_what_it_says(
 ) -> None:
     assert names == _names(account, filter=condition)
     assert len(names.split()) == account.query(filter=condition, calculateTotal=True).total
+
+
+@pytest.mark.statement("94", "155")
+def test_an_email_that_is_deleted_counts_in_no_thread(tmp_path: Path) -> None:
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX")
+        account.add("INBOX", fetched(1, LETTERS["a1"], flags=["\\Seen", "\\Deleted"]), fetched(2, LETTERS["a2"]))
+        assert "" == _names(account, filter={"someInThreadHaveKeyword": "$seen"})
+        assert "a2" == _names(account, filter={"noneInThreadHaveKeyword": "$seen"})
+        account.flag("INBOX", 1, "\\Seen")
+        assert "a2 a1" == _names(account, filter={"someInThreadHaveKeyword": "$seen"})
+        assert "" == _names(account, filter={"allInThreadHaveKeyword": "$seen"})
+        account.flag("INBOX", 2, "\\Deleted")
+        assert "a1" == _names(account, filter={"allInThreadHaveKeyword": "$seen"})
 
 
 def test_these_conditions_stand_under_operators_and_collapse(account: Mirrored) -> None:
