@@ -302,11 +302,22 @@ class AccountMirror:
                     emails.put_copy(writing, key, uid, state, reading)
             except _MESSAGE_ERRORS as error:
                 aside.append(SetAside(uid, "message_not_stored", type(error).__name__, UNREADABLE_FIX))
+            except apsw.SQLError as error:
+                # A full disk ends the whole transaction, and the savepoint with it: that is what is to be said.
+                if writing.connection.in_transaction:
+                    raise
+                raise _first_of(error) from None
         for message in aside:
             put_aside(writing, key, message)
 
     def _new_mailbox_id(self) -> str:
         return "F" + base64.b32hexencode(self._randomness(_ID_OCTETS)).decode("ascii").lower()
+
+
+def _first_of(error: BaseException) -> BaseException:
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
 
 
 def _first_header(header: ThreadHeader) -> FirstHeader:
