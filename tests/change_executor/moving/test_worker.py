@@ -15,11 +15,13 @@ from structlog.testing import capture_logs
 from change_executor.apply import Apply
 from change_executor.connections import Connections
 from change_executor.journal.journal import NewProposal
+from change_executor.journal.open import journal_path, open_journal
 from change_executor.lifecycle import Event
 from change_executor.mover import Mover
 from change_executor.policy import policy_version
 from change_executor.sign_ins import Failure, SignIns, failure_code
 from change_executor.switch import press_stop, release_stop
+from change_executor.watch import Watch, poke
 from change_executor.worker import FALLBACK_SECONDS, Worker, make_worker, take_worker_lock
 from shared.identity import email_id
 from shared.settings import ConfigurationError
@@ -387,3 +389,24 @@ def test_ended_proposals_lose_their_texts_in_time(office: _Office) -> None:
     office.worker.pass_once()
     with office.workshop.journal.reading() as connection:
         assert 0 == connection.exec_driver_sql("SELECT count(*) FROM texts").scalar_one()
+
+
+def test_another_process_that_resumes_is_heard_without_waiting_for_a_look(
+    office: _Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no look of its own, only the octet that a command sends can wake the worker."""
+    monkeypatch.setattr("change_executor.worker.FALLBACK_SECONDS", 3600.0)
+    shop = office.workshop
+    proposal = shop.approved(office.deliver())
+    press_stop(shop.journal, PERSON)
+    url = shop.settings.journal.url
+    watch = Watch(shop.journal, journal_path(url), None, office.worker.wake, structlog.get_logger())
+    watch.start()
+    office.worker.start()
+    office.until(lambda: shop.told(proposal)[2] == "stopped")
+    command = open_journal(url, shop.clock)
+    release_stop(command, "operator")
+    command.close()
+    poke(journal_path(url))
+    office.until(lambda: shop.told(proposal)[0] == "applied")
+    watch.stop()
