@@ -110,8 +110,8 @@ def _conditions(call: Call) -> Iterator[JSON]:
     mailbox = arguments.text("mailbox")
     if mailbox is not None:
         yield {"inMailbox": _mailbox_id(call, mailbox)}
-    for name, ends_day in (("after", False), ("before", False)):
-        moment = arguments.moment(name, ends_day=ends_day)
+    for name in ("after", "before"):
+        moment = arguments.moment(name)
         if moment is not None:
             yield {name: _utc_date(moment)}
     attached = arguments.flag("has_attachment")

@@ -23,7 +23,9 @@ MAX_NEWS_LIMIT: Final = 40
 DEFAULT_NEWS_LIMIT: Final = 20
 
 _BASELINE: Final = timedelta(days=1)
-# After the index was made anew, what was received this long before the last look may be told again.
+# Where the place of the last look is lost: what is older was read, or is no news any more.
+_TOLD_AGAIN: Final = timedelta(days=7)
+# A message may be taken in some time after it was received.
 _OVERLAP: Final = timedelta(hours=1)
 
 # In one call; a first sync writes many thousands, none of them news.
@@ -65,9 +67,10 @@ def whats_new(call: Call) -> None:
         try:
             news = _since(call, after or kept.state, floor, limit, roles)
         except CannotCalculateChanges:
-            floor = max(floor, call.now - 7 * _BASELINE) - _OVERLAP
+            floor = max(floor, call.now - _TOLD_AGAIN) - _OVERLAP
             call.sheet.ours(
-                "The index was made anew, or the last look was long ago: mail of the last week is told again."
+                "The index was made anew, this token sees other mail, or the last look was long ago: mail of the last "
+                "week is told again."
             )
     else:
         call.sheet.ours("This is the first look of this agent: it shows the mail of the last 24 hours.")

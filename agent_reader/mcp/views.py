@@ -95,7 +95,7 @@ def _made(looked: Looked, part: Part) -> View:
     return View(
         header=_header(looked),
         text=text,
-        left_out=tuple(_left_out(looked, part)),
+        left_out=tuple(_left_out(looked, part, text)),
         facts=tuple(_facts(looked)),
         total_bytes=len(text.encode("utf-8", "replace")),
     )
@@ -141,14 +141,14 @@ def _hidden(looked: Looked) -> Iterator[str]:
         yield f"[invisible characters] {spelled}"
 
 
-def _left_out(looked: Looked, part: Part) -> Iterator[str]:
+def _left_out(looked: Looked, part: Part, text: str) -> Iterator[str]:
     """What of the message is not in the text, and the part that holds it."""
     if part is Part.NEW:
         quoted, signature = (looked.segmented.left_out(kind) for kind in (SegmentKind.QUOTED, SegmentKind.SIGNATURE))
         if quoted or signature:
             yield f"{quoted} characters quoted, {signature} of signature (part=whole)"
     if part in {Part.NEW, Part.WHOLE}:
-        if "?…" in shown_text(looked.reading.text):
+        if "?…" in text:
             yield "ends of links (part=links)"
         if looked.reading.hidden:
             yield f"{len(looked.reading.hidden)} texts hidden from the eye (part=hidden)"

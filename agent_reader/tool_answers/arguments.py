@@ -6,7 +6,7 @@ What is meant is taken; what is not understood is refused by its name, never pas
 import json
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from agent_reader.tool_answers.refusals import bad_argument, missing_argument, unknown_argument
@@ -15,7 +15,6 @@ _NUMBER: Final = re.compile(r"[+-]?\d{1,15}(?:\.0{1,6})?", re.ASCII)
 _TRUE: Final = frozenset({"true", "yes", "1"})
 _FALSE: Final = frozenset({"false", "no", "0"})
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,255}", re.ASCII)
-_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _SEPARATORS: Final = re.compile(r"[\s,;]+")
 
 # A question is a line; what is longer is a pasted page.
@@ -102,15 +101,14 @@ class Arguments:
             raise bad_argument(name, must)
         return ids
 
-    def moment(self, name: str, *, ends_day: bool = False) -> datetime | None:
-        """Return a time in UTC: a day (its beginning, or with `ends_day` its end) or a date with time."""
+    def moment(self, name: str) -> datetime | None:
+        """Return a time in UTC: a date with time, or the beginning of a day."""
         value = self.text(name)
         if value is None:
             return None
         try:
             found = datetime.fromisoformat(value)
-            aware = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
-            return aware + timedelta(days=1) if ends_day and _DAY.fullmatch(value) else aware
+            return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
         except (ValueError, OverflowError):
             raise bad_argument(name, "a date like 2026-01-31 or 2026-01-31T14:00:00Z") from None
 
