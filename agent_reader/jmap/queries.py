@@ -126,7 +126,7 @@ def answer_email_parse(asking: Asking, arguments: Arguments) -> Found:
     check_number("blobIds", asked.blob_ids, asking.limits.max_objects_in_get)
     located = ((blob_id, find_blob(asking.snapshot, blob_id)) for blob_id in asked.blob_ids)
     blobs = {blob_id: blob for blob_id, blob in located if blob is not None}
-    found = email_parse(blobs, asked, lambda blob: _octets(asking, blob), asking.octets_left)
+    found = email_parse(blobs, asked, lambda blob: _octets(asking, blob), asking.octets_left, asking.is_over)
     answer: Found = {
         "accountId": asking.snapshot.account_id,
         "parsed": found.parsed or None,

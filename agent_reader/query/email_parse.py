@@ -85,16 +85,23 @@ _ARGUMENTS: Final = _OF_GET | {"blobIds"}
 
 
 def email_parse(
-    found: Mapping[str, FoundBlob], asked: EmailParseArguments, read_blob: ReadBlob, max_octets: int
+    found: Mapping[str, FoundBlob],
+    asked: EmailParseArguments,
+    read_blob: ReadBlob,
+    max_octets: int,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Parsed:
     """Answer Email/parse from the blobs that were found, by id. Raises `QueryRefused`.
 
-    One message is in memory at a time. `max_octets` is what the texts of all may come to.
+    One message is in memory at a time. `max_octets` is what the texts of all may come to; once `is_over`, no further
+    message is fetched and the call is refused: whoever asks for fewer gets on.
     """
     parsed: dict[str, dict[str, JSON]] = {}
     not_parsable, not_found = list[str](), list[str]()
     left = max_octets
-    for blob_id in asked.blob_ids:
+    for number, blob_id in enumerate(asked.blob_ids):
+        if number and is_over():
+            raise too_large()
         octets = read_blob(found[blob_id]) if blob_id in found else None
         if octets is None:
             not_found.append(blob_id)

@@ -19,6 +19,7 @@ from agent_reader.query import BlobCache, BlobReader
 from shared.identity import blob_id, email_id, message_digest
 from shared.imap_login import ImapFailure
 from tests.agent_reader.served import ACCOUNT, House, house, octets
+from tests.agent_reader.served import MESSAGES as SHOP_MESSAGES
 
 pytestmark = pytest.mark.anyio
 
@@ -338,5 +339,11 @@ async def test_a_search_without_time_is_refused_with_a_code_and_a_total_left_out
     with house(tmp_path, limits=Limits(max_query_seconds=0.0)) as served:
         _, refused = await served.one("Email/query", filter={"text": "teapot"})
         assert ("unsupportedFilter", "timeLimit") == (refused["type"], refused["code"])
-        _, refused = await served.one("SearchSnippet/get", filter={"text": "a"}, emailIds=[])
-        assert "list" in refused
+        known = email_id(message_digest(SHOP_MESSAGES[0]))
+        _, refused = await served.one("SearchSnippet/get", filter={"text": "a"}, emailIds=[known])
+        assert ("unsupportedFilter", "timeLimit") == (refused["type"], refused["code"])
+        # One message is always parsed, so that whoever asks for fewer gets on.
+        _, parsed = await served.one("Email/parse", blobIds=[_blob(SHOP_MESSAGES[0])])
+        assert [_blob(SHOP_MESSAGES[0])] == list(parsed["parsed"])
+        _, refused = await served.one("Email/parse", blobIds=[_blob(content) for content in SHOP_MESSAGES])
+        assert "requestTooLarge" == refused["type"]
