@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from change_executor import checkpoints
+from change_executor.apply import Apply
 from change_executor.examine import examine_queues
+from change_executor.imap_verbs import move_table_for
 from change_executor.lifecycle import Event
+from change_executor.move_reply import Answer
+from change_executor.mover import MoveSession
 from change_executor.switch import press_stop, release_stop
 from shared.settings import ConfigurationError
 from tests.change_executor.moving.workshop import MAIL, QUIET_SECONDS, Workshop
 from tests.servers.dovecot import Dovecot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+    from change_executor.connections import Connections
+    from shared.imap_login import ImapLogin
 
 FLAGS = ("\\Seen", "\\Flagged", "$label1")
 FOREIGN = b"Subject: somebody else marked this\r\n\r\nand will expunge it\r\n"
@@ -263,3 +271,60 @@ def test_moved_twice_is_seen_after_a_crash_too(dovecot: Dovecot, tmp_path: Path)
     assert ("doubtful", None, "moved_twice") == second.told(proposal)
     assert {"Processed": 1, "Escalate": 1} == second.copies()
     second.close()
+
+
+@pytest.mark.parametrize("deaf_to", ["flag_deleted", "expunge_one"])
+def test_a_step_that_is_answered_ok_and_not_done_is_seen(moveless: Dovecot, tmp_path: Path, deaf_to: str) -> None:
+    """As servers answer a login without the right: OK, and nothing happened."""
+    workshop = Workshop(moveless, tmp_path, queue=COPYING)
+    proposal = workshop.approved(workshop.deliver())
+    Apply(workshop.journal, workshop.settings, _DeafMover(workshop.connections, deaf_to)).move(proposal)
+    assert ("doubtful", None, None) == workshop.told(proposal)
+    assert {"Incoming": 1, "Processed": 1} == workshop.copies()
+    flagged = "\\Deleted" in moveless.snapshot()["Incoming"].one().flags
+    assert flagged == (deaf_to == "expunge_one")
+    workshop.reconcile.reconcile(proposal)
+    assert ("applied", "moved", None) == workshop.told(proposal)
+    assert {"Processed": 1} == workshop.copies()
+    workshop.close()
+
+
+class _DeafMover:
+    def __init__(self, connections: Connections, deaf_to: str) -> None:
+        self._connections, self._deaf_to = connections, deaf_to
+
+    @contextmanager
+    def session(self, login: ImapLogin, mailboxes: Iterable[str], *, copying: bool = False) -> Iterator[MoveSession]:
+        deaf_to = self._deaf_to
+
+        class _Deaf(MoveSession):
+            def flag_deleted(self, uid: int) -> Answer:
+                return Answer.OK if deaf_to == "flag_deleted" else super().flag_deleted(uid)
+
+            def expunge_one(self, uid: int) -> Answer:
+                return Answer.OK if deaf_to == "expunge_one" else super().expunge_one(uid)
+
+        with self._connections.opened(login, move_table_for(mailboxes, copying=copying)) as client:
+            yield _Deaf(client, login.id)
+
+
+def test_a_source_that_changed_between_the_copy_and_the_flag_stays(moveless: Dovecot, tmp_path: Path) -> None:
+    """A UID that holds other octets than were copied is not taken away, whatever the journal says."""
+
+    def the_owner_makes_it_anew(name: str) -> None:
+        if name == checkpoints.COPY_NOTED:
+            with moveless.rearranging() as owner:
+                owner.delete("Incoming")
+                owner.create("Incoming")
+            shop.deliver(FOREIGN)
+
+    shop = Workshop(moveless, tmp_path, queue=COPYING, checkpoint=the_owner_makes_it_anew)
+    proposal = shop.approved(shop.deliver())
+    shop.apply.move(proposal)
+    assert "doubtful" == shop.told(proposal)[0]
+    assert {"Incoming": 1} == shop.copies(FOREIGN)
+    shop.clock.advance(seconds=2 * QUIET_SECONDS)
+    shop.reconcile.reconcile(proposal)
+    assert ("doubtful", None, "mailbox_changed") == shop.told(proposal)
+    assert {"Incoming": 1} == shop.copies(FOREIGN)
+    shop.close()
