@@ -147,6 +147,25 @@ def test_an_interrupted_first_sync_goes_on_where_it_was_and_asks_for_no_flags_ag
     assert not any(b"FLAGS MODSEQ) (" in line or b"1:* (FLAGS" in line for line in questions(dovecot, begin))
 
 
+def test_a_batch_that_could_not_be_stored_comes_with_the_next_round(dovecot: Dovecot, tmp_path: Path) -> None:
+    dovecot.fill("INBOX", (mail(str(number)) for number in range(250)))
+    mirror = FakeMirror()
+
+    def full(_: object) -> None:
+        mirror.named("INBOX").messages.clear()
+        mirror.added.clear()
+        raise OSError(28, "No space left on device")
+
+    mirror.on_add = full
+    sync = new_sync(mirror)
+    with contextlib.closing(ReadOnlySession.open(reader_account(dovecot, tmp_path))) as session:
+        with pytest.raises(OSError, match="No space"):
+            sync.round(session)
+        mirror.on_add = None
+        assert sync.round(session).whole
+    assert 250 == len(mirror.added)
+
+
 def test_what_is_urgent_is_looked_at_between_two_steps_of_a_long_backlog(dovecot: Dovecot, tmp_path: Path) -> None:
     dovecot.fill("Archive", (mail(str(number)) for number in range(700)))
     mirror = FakeMirror()

@@ -89,6 +89,23 @@ def test_a_deletion_is_settled_without_waiting_for_the_next_round(dovecot: Dovec
             assert mirror.happened.wait_for(lambda: mirror.destroyed, DEADLINE)
 
 
+def test_nothing_is_touched_by_all_that_listens_and_looks(dovecot: Dovecot, tmp_path: Path) -> None:
+    for name in ("INBOX", "Archive", NON_ASCII_MAILBOX):
+        dovecot.deliver(name, mail("unread"))
+        dovecot.deliver(name, mail("read"), ["\\Seen", "kept"])
+    before = dovecot.snapshot()
+    mirror = FakeMirror()
+    with working(reader_account(dovecot, tmp_path, sync_seconds=1), tmp_path, mirror):
+        mirror.await_settled(3)
+    with AlteringProxy(dovecot.port, hiding(b"NOTIFY", b"QRESYNC", b"CONDSTORE")) as proxy:
+        account = reader_account(dovecot, tmp_path, tls="none", port=proxy.port, ca_file=None, sync_seconds=1)
+        with working(account, tmp_path, mirror):
+            mirror.await_settled(6)
+    # Flags, MODSEQ, \Recent, counts and subscriptions of every mailbox.
+    assert before == dovecot.snapshot()
+    assert any(message.recent for mailbox in before.mailboxes.values() for message in mailbox.messages.values())
+
+
 def test_where_there_is_no_notify_the_chosen_mailboxes_are_listened_to_by_idle(
     dovecot: Dovecot, tmp_path: Path
 ) -> None:
