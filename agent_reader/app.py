@@ -6,6 +6,7 @@ import os
 import secrets
 import signal
 import socket
+import threading
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from agent_reader.jmap.http import make_app as make_jmap_app
 from agent_reader.jmap.session import ServedAccount
 from agent_reader.mcp.cursors import Cursors
 from agent_reader.mcp.desk import Desk
-from agent_reader.mcp.door import McpDoor, beside
+from agent_reader.mcp.door import McpDoor, beside, load_sdk
 from agent_reader.peers import PeerProtocol, allowed_uids
 from agent_reader.private_socket import make_app as make_private_app
 from agent_reader.query import BlobCache, BlobReader
@@ -74,6 +75,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         private = given.get(LINK_SOCKET) or [stack.enter_context(listening.bound_unix(settings.server.socket))]
         for listener in private:
             stack.callback(listener.close)
+        threading.Thread(target=load_sdk, daemon=True).start()
         proven = ProvenLogins(folder / PROVEN_NAME)
         precedences = {account.id: Precedence() for account in settings.accounts}
         workers = [
