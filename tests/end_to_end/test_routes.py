@@ -1,6 +1,7 @@
 """Every route of both running programs, with every kind of token and none: no agent's token reaches a decision."""
 
 import itertools
+import re
 
 import httpx
 import pytest
@@ -18,9 +19,8 @@ REVIEW = [(method, path) for method, path, _, _ in REVIEW_ROUTES]
 
 
 def _filled(path: str, proposal_id: str) -> str:
-    return path.replace("{name:path}", "x").format(
-        proposal_id=proposal_id, name="x", account_id="shop", blob_id="B" + "0" * 32
-    )
+    known = {"proposal_id": proposal_id, "account_id": "shop", "blob_id": "B" + "0" * 32}
+    return re.sub(r"\{([a-z_]+)(?::path)?\}", lambda place: known.get(place[1], "x"), path)
 
 
 def _answers(
