@@ -13,7 +13,8 @@ from agent_reader.query import arguments
 from agent_reader.query.errors import QueryRefused, invalid, too_slow
 from agent_reader.query.filters import EVERYTHING, Filter, keyword_value, parse_filter, resolve
 from agent_reader.query.results import QueryResult
-from agent_reader.store.selection import Order, OrderBy, Selection
+from agent_reader.scope import Depth
+from agent_reader.store.selection import Order, OrderBy, Selection, asks_for_bodies
 from agent_reader.store.snapshot import Snapshot, TimeIsUp
 from shared.message import JSON
 
@@ -102,7 +103,7 @@ def email_query(
     Once `is_over`, a question without its ids is refused; one that lacks the total alone is answered without it, and
     says so (`total_not_computed`).
     """
-    selection = resolve(arguments.filter, snapshot.mailboxes())
+    selection = _selection(snapshot, arguments)
     limit = max_limit if arguments.limit is None else min(arguments.limit, max_limit)
     from_the_end = arguments.position < 0 and arguments.anchor is None
     try:
@@ -131,9 +132,19 @@ def email_query(
 
 def all_results(snapshot: Snapshot, arguments: EmailQueryArguments) -> Iterator[str]:
     """Yield the ids of all results, in order; positions and limits aside. Raises `QueryRefused`."""
-    keys = _results(snapshot, resolve(arguments.filter, snapshot.mailboxes()), arguments)
+    keys = _results(snapshot, _selection(snapshot, arguments), arguments)
     while page := list(islice(keys, _IDS_AT_ONCE)):
         yield from snapshot.ids_of(page)
+
+
+def _selection(snapshot: Snapshot, asked: EmailQueryArguments) -> Selection:
+    selection = resolve(asked.filter, snapshot.mailboxes())
+    if snapshot.scope.depth is Depth.HEADERS and asks_for_bodies(selection):
+        # The store would find nothing for it; an empty list would read as if there were nothing.
+        raise QueryRefused(
+            "unsupportedFilter", "filter: this token sees headers only, and `body` asks for more.", ("filter",)
+        )
+    return selection
 
 
 def _total(snapshot: Snapshot, selection: Selection, asked: EmailQueryArguments) -> int:

@@ -10,9 +10,11 @@ from pathlib import Path
 import apsw
 import pytest
 
+from agent_reader.query import QueryRefused, email_query, parse_email_query
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import DataType, schema
 from agent_reader.store.selection import All
+from shared.message import JSON
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, mirrored, with_attachment
 
 INBOX = Scope(mailboxes=("inbox",), sign_in_mail=True)
@@ -116,6 +118,19 @@ def test_the_depth_ends_what_is_kept_of_a_message(account: Mirrored) -> None:
             assert (parts, texts) == (len(leaves), sum(b"readable" in part.content() for part in leaves))
             assert ("readable" in str(email.summary["preview"])) is (depth is not Depth.HEADERS)
             assert bool(snapshot.copies(email.id, 5)) is (depth is Depth.FULL)
+
+
+def test_a_question_about_bodies_is_refused_to_who_sees_headers_and_other_words_are_not_sought_there(
+    account: Mirrored,
+) -> None:
+    nested: dict[str, JSON] = {"operator": "NOT", "conditions": [{"subject": "x", "body": "one"}]}
+    plain: dict[str, JSON] = {"body": "one"}
+    with account.store.snapshot(ACCOUNT, Scope(depth=Depth.HEADERS)) as snapshot:
+        for condition in (plain, nested):
+            with pytest.raises(QueryRefused):
+                email_query(snapshot, parse_email_query({"filter": condition}))
+        assert () == email_query(snapshot, parse_email_query({"filter": {"text": "one"}})).ids
+        assert 2 == len(email_query(snapshot, parse_email_query({"filter": {"text": "letter"}})).ids)
 
 
 def test_the_states_of_one_scope_are_none_of_anothers(account: Mirrored) -> None:
