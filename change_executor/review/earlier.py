@@ -11,6 +11,7 @@ from sqlalchemy import Connection, RowMapping, or_, select
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Proposal
+from change_executor.journal.surroundings import read_surroundings
 from change_executor.review.case import Case
 from shared.proposal import State
 
@@ -31,14 +32,16 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """`thread` counts messages that share a Message-ID with this one, or are it; `sender` the same first sender.
+    """`thread`: about messages that share a Message-ID with this one, or are it; `sender`: of the same first sender.
 
-    `sender_is_new` where none of the decisions looked through was about the sender; `looked_through` how many were.
+    `sender_is_new` where no other message of the sender was looked at before, however long ago; `waiting_in_thread`
+    counts other messages of the thread that wait; `looked_through` how many decisions were looked through.
     """
 
     thread: list[Decided]
     sender: list[Decided]
     sender_is_new: bool
+    waiting_in_thread: int
     looked_through: int
 
 
@@ -63,8 +66,14 @@ def read_earlier(connection: Connection, case: Case) -> Earlier:
             thread.append(decided)
         elif sender is not None and sender in _list(reading.get("sender"))[:1]:
             of_sender.append(decided)
-    knows_sender = any(sender in _list(reading.get("sender"))[:1] for _, reading in latest)
-    return Earlier(thread[:_SHOWN], of_sender[:_SHOWN], sender is not None and not knows_sender, len(latest))
+    around = read_surroundings(connection, case.proposal)
+    return Earlier(
+        thread=thread[:_SHOWN],
+        sender=of_sender[:_SHOWN],
+        sender_is_new=around.sender_seen == 0,
+        waiting_in_thread=around.in_thread_count,
+        looked_through=len(latest),
+    )
 
 
 def _latest(connection: Connection, proposal_id: str) -> list[tuple[Proposal, dict[str, Any]]]:

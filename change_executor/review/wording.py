@@ -366,6 +366,11 @@ def counted(count: int, one: str, many: str) -> str:
 
 def notices(earlier: Earlier) -> list[str]:
     """Return what the record of earlier decisions says against hurrying."""
-    if not earlier.sender_is_new or not earlier.looked_through:
-        return []
-    return ["It is the first message of this sender here, as far as the kept decisions tell."]
+    found = []
+    # Of the very first decisions every sender is new, and that tells nothing.
+    if earlier.sender_is_new and earlier.looked_through:
+        found.append("It is the first message of this sender that was ever looked at here.")
+    if earlier.waiting_in_thread:
+        waits = counted(earlier.waiting_in_thread, "other message of its thread waits", "others of its thread wait")
+        found.append(f"{waits} for a decision too.")
+    return found

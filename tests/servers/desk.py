@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import tempfile
@@ -23,6 +24,7 @@ from change_executor.journal import schema
 from change_executor.journal.evidence import Evidence
 from change_executor.journal.journal import NewProposal
 from change_executor.journal.open import open_journal
+from change_executor.journal.surroundings import keep_thread, sender_digest
 from change_executor.lifecycle import Event
 from change_executor.policy import policy_version
 from change_executor.review.app import make_app
@@ -168,18 +170,20 @@ class Rows:
         with self.journal.writing() as writing:
             kept = None if source is None else evidence_rows.keep_source(writing, proposal_id, source)
             evidence_rows.keep_text(writing, proposal_id, "reading", seen.canonical().decode())
+            keep_thread(writing, proposal_id, seen.thread)
             return evidence_rows.record(
                 writing,
                 Evidence(
                     proposal=proposal_id,
                     uidvalidity=1764000000,
                     uid=uid,
-                    octets_sha256=f"{uid:064x}",
+                    octets_sha256=hashlib.sha256(f"{proposal_id} {uid}".encode()).hexdigest(),
                     size=4321,
                     internaldate="2026-11-28T09:14:02+01:00",
                     copies=copies,
                     reading_version=seen.reading_version,
                     reading_sha256=seen.sha256(),
+                    sender_sha256=sender_digest(seen.sender[0]) if seen.sender else None,
                 ),
                 kept,
             )

@@ -347,3 +347,7 @@ def test_the_first_message_of_a_sender_and_earlier_decisions_are_told_beside_the
     assert "About this message or its thread" in of_bo
     for text in (of_ada, of_bo):
         assert f'href="/p/{first.id}"' in text
+    other = page.rows.proposal(reading("Another answer", sender=["Bo <bo@example.org>"], thread=["d" * 16, "b" * 16]))
+    text = client.get(f"/p/{other.id}").text
+    assert unknown not in text
+    assert "1 other message of its thread waits for a decision too." in text
