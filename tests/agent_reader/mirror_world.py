@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import imaplib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -88,19 +90,19 @@ class DovecotOwner(WorldOwner):
     def move(self, name: str, uid: int, target: str) -> None:
         message = self.boxes[name].messages.pop(uid)
         super().deliver(target, message.octets, message.flags)
-        self._open(name)
-        _ok(self._imap._simple_command("UID", "MOVE", str(uid), quoted(target)))
+        with self._opened(name) as owner:
+            _ok(owner._simple_command("UID", "MOVE", str(uid), quoted(target)))
 
     def flag(self, name: str, uid: int, flags: frozenset[str]) -> None:
         super().flag(name, uid, flags)
-        self._open(name)
-        _ok(self._imap.uid("STORE", str(uid), "FLAGS", f"({' '.join(flags)})"))
+        with self._opened(name) as owner:
+            _ok(owner.uid("STORE", str(uid), "FLAGS", f"({' '.join(flags)})"))
 
     def expunge(self, name: str, uid: int) -> None:
         super().expunge(name, uid)
-        self._open(name)
-        _ok(self._imap.uid("STORE", str(uid), "+FLAGS", "(\\Deleted)"))
-        _ok(self._imap.uid("EXPUNGE", str(uid)))
+        with self._opened(name) as owner:
+            _ok(owner.uid("STORE", str(uid), "+FLAGS", "(\\Deleted)"))
+            _ok(owner.uid("EXPUNGE", str(uid)))
 
     def reset(self, name: str) -> None:
         before = self.boxes[name].messages
@@ -110,24 +112,30 @@ class DovecotOwner(WorldOwner):
             self.deliver(name, before[uid].octets, before[uid].flags)
 
     def finish(self) -> None:
-        """Nothing was done to the server but what was done in memory; then all of it is undone."""
-        found = self._dovecot.snapshot().mailboxes
-        assert {
+        """Nothing was done to the server but what was done in memory; and all of it is undone."""
+        there = {
             name: {
                 uid: (email_id(bytes.fromhex(message.sha256)), message.flags | message.keywords)
                 for uid, message in state.messages.items()
             }
-            for name, state in found.items()
-        } == self.content()
-        for name, messages in self.content().items():
-            if name not in MAILBOXES:
-                self.delete(name)
-            for uid in messages if name in MAILBOXES else ():
-                self.expunge(name, uid)
+            for name, state in self._dovecot.snapshot().mailboxes.items()
+        }
+        with self._dovecot.rearranging() as owner:
+            for name in there.keys() - set(MAILBOXES):
+                _ok(owner.delete(quoted(name)))
+        for name in (name for name in MAILBOXES if there[name]):
+            with self._opened(name) as owner:
+                _ok(owner.uid("STORE", "1:*", "+FLAGS", "(\\Deleted)"))
+                _ok(owner.expunge())
         self._imap.logout()
+        assert there == self.content()
 
-    def _open(self, name: str) -> None:
+    @contextlib.contextmanager
+    def _opened(self, name: str) -> Iterator[imaplib.IMAP4]:
+        """Not longer than needed: Dovecot has trouble where one is deleted that somebody has open."""
         _ok(self._imap.select(quoted(name)))
+        yield self._imap
+        _ok(self._imap.unselect())
 
 
 class Killed(BaseException):

@@ -5,6 +5,7 @@ The ordinary run is short; `make mirror-long` sets MIRROR_RUNS and MIRROR_STEPS.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from functools import partial
@@ -79,9 +80,11 @@ class WorldMachine(RuleBasedStateMachine):
         self.seen: list[View] = [self.mirror.view()]
 
     def teardown(self) -> None:
-        self.check(limit=3)
-        self.mirror.close()
-        type(self).end(self.owner)
+        with contextlib.ExitStack() as stack:
+            # Whatever fails, the next run finds the server empty.
+            stack.callback(type(self).end, self.owner)
+            stack.callback(self.mirror.close)
+            self.check(limit=3)
 
     # What is drawn are numbers, taken modulo what there is: a server's timing must not change what is drawn next.
 
