@@ -23,8 +23,9 @@ from agent_reader.query import BlobReader, BlobUnavailable, FoundBlob, OpenBlob,
 # The name in the read log; beside it stand names of methods.
 DOWNLOAD: Final = "download"
 
-# Each may wait for a mail server and hold a message in memory while its part is cut out.
-_MOST_THREADS: Final = 4
+# Several times what one agent may have at once, so that one that waits for a slow mail server holds up no other. Few of
+# them hold a message in memory: an account is fetched from by two connections.
+_MOST_THREADS: Final = 16
 _PIECE_OCTETS: Final = 64 * 1024
 
 # RFC 8620 §6.2: what an id names never changes.
