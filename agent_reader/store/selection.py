@@ -205,6 +205,9 @@ def count_statement(selection: Selection, *, by_thread: bool) -> Statement:
     if by_thread and not _conjuncts(selection):
         # An Email is shown while it has a mailbox, and the index of those by Thread is the smaller walk.
         return Statement("SELECT count(DISTINCT thread_key) FROM email_mailboxes", ())
+    if by_thread and not _conjuncts(selection):
+        # An Email is shown while it has a mailbox, and the index of those by Thread is the smaller walk.
+        return Statement("SELECT count(DISTINCT thread_key) FROM email_mailboxes", ())
     source = _source(selection, needs_emails=by_thread)
     what = f"count(DISTINCT {source.thread})" if by_thread else "count(*)"
     return Statement(f"SELECT {what} FROM {source.sql}", source.parameters)  # noqa: S608 - closed words only
