@@ -278,9 +278,13 @@ def test_a_step_that_is_answered_ok_and_not_done_is_seen(moveless: Dovecot, tmp_
     """As servers answer a login without the right: OK, and nothing happened."""
     workshop = Workshop(moveless, tmp_path, queue=COPYING)
     proposal = workshop.approved(workshop.deliver())
+    before = len(moveless.commands("executor"))
     Apply(workshop.journal, workshop.settings, _DeafMover(workshop.connections, deaf_to)).move(proposal)
     assert ("doubtful", None, None) == workshop.told(proposal)
     assert {"Incoming": 1, "Processed": 1} == workshop.copies()
+    # Nothing is expunged that was not seen to be flagged.
+    sent = {b"UID STORE", b"UID EXPUNGE"} & set(verbs(moveless, before))
+    assert sent == (set() if deaf_to == "flag_deleted" else {b"UID STORE"})
     flagged = "\\Deleted" in moveless.snapshot()["Incoming"].one().flags
     assert flagged == (deaf_to == "expunge_one")
     workshop.reconcile.reconcile(proposal)
