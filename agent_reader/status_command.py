@@ -62,7 +62,7 @@ def _report(store: "Store", settings: ReaderSettings) -> "StatusReport":
                 store.status(account.id),
                 store.progress(account.id),
                 is_fresh=store.account_status(account.id).fresh,
-                daily_octets=None,
+                daily_octets=account.daily_octets,
             )
         )
     return StatusReport(accounts=tuple(accounts))
