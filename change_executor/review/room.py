@@ -133,15 +133,23 @@ def for_acting(room: Room, handler: ActingHandler) -> Handler:
 
     async def handle(request: Request) -> Response:
         session = await room.session(request)
-        form = await read_form(request)
         if session is None:
-            # Nothing is lost: where they were, what they had chosen, and what they had written.
-            raise PageError(Refusal.SIGNED_OUT, place_of(request.url.path, form), form.text("reason"))
+            raise await _signed_out(request)
+        form = await read_form(request)
         if not csrf_matches(session, form.text("csrf")):
             raise PageError(Refusal.STALE_FORM)
         return await handler(room, request, session, form)
 
     return handle
+
+
+async def _signed_out(request: Request) -> PageError:
+    # Nothing is lost: where they were, what they had chosen, and what they had written.
+    try:
+        form = await read_form(request)
+    except PageError:
+        form = Form({})
+    return PageError(Refusal.SIGNED_OUT, place_of(request.url.path, form), form.text("reason"))
 
 
 def see_other(path: str) -> RedirectResponse:
