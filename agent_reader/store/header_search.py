@@ -46,7 +46,8 @@ def folded(untrusted_text: str) -> str:
     return sort_order(untrusted_text)
 
 
-def _has_header(packed: object, name: object, wanted: object) -> bool:
+def _has_header(*arguments: object) -> bool:
+    packed, name, wanted = arguments
     if not isinstance(packed, bytes):
         return False
     fields = _DECODER.decode(zlib.decompress(packed)).fields
