@@ -50,7 +50,7 @@ def narrow(connection: apsw.Connection, scope: Scope) -> None:
     for statement in _LIMITS:
         connection.execute(statement)
     since = None if scope.received_since is None else _first_second(scope) << KEY_SHIFT
-    connection.execute("INSERT INTO temp.scope_limits VALUES (?, NULL)", (since,))
+    connection.execute("INSERT INTO temp.scope_limits VALUES (?, ?)", (since, _expression(scope, [])))
     connection.executemany(
         "INSERT INTO temp.scope_names VALUES (?)", [(_canonical(each),) for each in scope.mailboxes or ()]
     )
@@ -63,21 +63,26 @@ def narrow(connection: apsw.Connection, scope: Scope) -> None:
 
 
 def begin(connection: apsw.Connection, scope: Scope) -> str:
-    """Fix, inside a transaction, which mailboxes the scope names now; return what tells this view from others.
+    """Begin a transaction that sees the mailboxes that the scope names now; return what tells this view from others.
 
     A mailbox that was renamed into or out of the scope makes another view: states of the one are none of the other.
     """
-    told = scope.fingerprint()
-    if scope.mailboxes is None and scope.senders is None:
-        return told
-    keys: list[int] = []
-    if scope.mailboxes is not None:
-        keys = sorted(int(key) for (key,) in connection.execute("SELECT key FROM granted_mailboxes"))
-    with _writing_limits(connection):
-        connection.execute("DELETE FROM temp.scope_mailboxes")
-        connection.executemany("INSERT INTO temp.scope_mailboxes VALUES (?)", [(key,) for key in keys])
-        connection.execute("UPDATE temp.scope_limits SET expression = ?", (_expression(scope, keys),))
-    return told if scope.mailboxes is None else f"{told}{_mark(keys)}"
+    connection.execute("BEGIN")
+    if scope.mailboxes is None:
+        return scope.fingerprint()
+    while (keys := _keys(connection, "granted_mailboxes")) != _keys(connection, "temp.scope_mailboxes"):
+        # Seldom, and outside the transaction: to let it write makes SQLite prepare every statement anew.
+        connection.execute("ROLLBACK")
+        with _writing_limits(connection):
+            connection.execute("DELETE FROM temp.scope_mailboxes")
+            connection.executemany("INSERT INTO temp.scope_mailboxes VALUES (?)", [(key,) for key in keys])
+            connection.execute("UPDATE temp.scope_limits SET expression = ?", (_expression(scope, keys),))
+        connection.execute("BEGIN")
+    return f"{scope.fingerprint()}{_mark(keys)}"
+
+
+def _keys(connection: apsw.Connection, table: str) -> list[int]:
+    return sorted(int(key) for (key,) in connection.execute(f"SELECT key FROM {table}"))
 
 
 def hidden(connection: apsw.Connection, kept: dict[int, Hidden]) -> Hidden:

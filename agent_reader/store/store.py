@@ -205,9 +205,8 @@ class Store:
         view = self._view(account_id, scope)
         connection = view.take() or self._narrowed(account_id, scope)
         try:
-            connection.execute("BEGIN")
-            epoch, number = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
             told = scoped.begin(connection, scope)
+            epoch, number = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
             # Hexadecimal like the other, so that it has the same form; of another scope it is a foreign one.
             own_epoch = hashlib.sha256(f"{epoch}-{told}".encode()).hexdigest()[:24]
             state = f"{own_epoch}-{view.last_state(connection, told, number)}"
