@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +14,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_reader.status_report import account_report, lines
+from agent_reader.store import Store
 from agent_reader.store.forgetting import accounts_with_files, forget_files
 from agent_reader.sync.mirror import SetAside
-from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, letter, mirrored
-from tests.fakes.reader_process import ReaderFolder
+from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, letter, listed, mirrored
+from tests.fakes.reader_process import DEADLINE, REPOSITORY, ReaderFolder
 
 if TYPE_CHECKING:
     from tests.servers.dovecot import Dovecot
@@ -141,3 +145,26 @@ def test_a_forgotten_file_was_overwritten_and_a_link_is_not_followed(tmp_path: P
     link.unlink()
     assert set(kept.read_bytes()) == {0}
     assert not path.exists()
+
+
+def test_a_first_sync_is_followed_until_it_is_whole(dovecot: Dovecot, tmp_path: Path) -> None:
+    folder = ReaderFolder(tmp_path, dovecot)
+    store = Store(tmp_path / "store", lambda: datetime.now(UTC))
+    with contextlib.closing(store):
+        mirror = store.account("shop")
+        mirror.put_mailboxes([listed("INBOX")])
+        (inbox,) = mirror.mailboxes()
+        mirror.restart(inbox.id, 1)
+        mirror.expect(inbox.id, 2)
+        mirror.add(inbox.id, [fetched(1, letter("one"))])
+        command = [sys.executable, "-m", "agent_reader", "status", "--follow", "--config", str(folder.config)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as following:
+            assert following.stdout is not None
+            assert "0 messages" not in following.stdout.readline()
+            assert "50%, 1 of 2" in following.stdout.readline()
+            mirror.add(inbox.id, [fetched(2, letter("two"))])
+            mirror.looked(inbox.id, 3, None)
+            mirror.settle()
+            rest = following.stdout.read()
+            assert 0 == following.wait(DEADLINE)
+    assert "INBOX: 2 of 2" in rest.splitlines()[-1]
