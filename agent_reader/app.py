@@ -61,6 +61,9 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
     listening.check_owner(folder)
     with contextlib.ExitStack() as stack:
         stack.enter_context(listening.sole_use_of(folder))
+        loading = threading.Thread(target=load_sdk)
+        loading.start()
+        stack.callback(loading.join)
         access = stack.enter_context(Access(folder, _now, secrets.token_bytes, keep=settings.reads.keep))
         cursors = stack.enter_context(contextlib.closing(Cursors(folder)))
         watch = StateWatch()
@@ -75,7 +78,6 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         private = given.get(LINK_SOCKET) or [stack.enter_context(listening.bound_unix(settings.server.socket))]
         for listener in private:
             stack.callback(listener.close)
-        threading.Thread(target=load_sdk, daemon=True).start()
         proven = ProvenLogins(folder / PROVEN_NAME)
         precedences = {account.id: Precedence() for account in settings.accounts}
         workers = [
@@ -102,6 +104,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
             Door(_private(settings, store, access, faults), tuple(private), PeerProtocol),
         )
         unproven = [worker for worker in workers if not proven.knows(worker.account)]
+        loading.join()
         asyncio.run(_ended(until_signalled(doors, workers, unproven, log), tuple(fetchers.values())))
     log.info("reader:ended")
 

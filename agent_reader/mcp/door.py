@@ -1,7 +1,7 @@
 """The HTTP door: who may come in, how much at once, and then the SDK's transport. POST /mcp, and nothing else.
 
-The SDK takes a second to import. A thread does it while the reader opens its files and signs in; the doors open once it
-is done, since a first sync that runs by then would make the first client wait for many.
+The SDK takes a second to import. A thread does it while the reader opens its files, and the sync begins after it: a
+first sync that ran meanwhile would make the first client wait for many.
 """
 
 import asyncio
@@ -27,10 +27,6 @@ PATH: Final = "/mcp"
 # A call's arguments are a few hundred octets; the longest list of ids takes one thousand.
 MAX_BODY_OCTETS: Final = 64 * 1024
 MAX_BODY_SECONDS: Final = 10.0
-
-
-# A machine that takes longer is overloaded; the doors open then all the same, and who comes to this one waits there.
-_MAX_LOADING_SECONDS: Final = 15.0
 
 
 def load_sdk() -> None:
@@ -64,7 +60,6 @@ class McpDoor:
         ended = asyncio.Event()
         serving = asyncio.create_task(self._serve(self._transport, ended))
         try:
-            await asyncio.wait({self._transport}, timeout=_MAX_LOADING_SECONDS)
             yield
         finally:
             ended.set()
