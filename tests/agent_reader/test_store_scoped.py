@@ -9,10 +9,13 @@ from pathlib import Path
 
 import apsw
 import pytest
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import create_engine
 
 from agent_reader.query import QueryRefused, email_query, parse_email_query
 from agent_reader.scope import WHOLE, Depth, Scope
-from agent_reader.store import DataType, schema
+from agent_reader.store import DataType, migrations, schema
 from agent_reader.store.selection import All
 from shared.message import JSON
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, mirrored, with_attachment
@@ -177,6 +180,27 @@ def test_what_changed_is_forgotten_with_the_rest(account: Mirrored) -> None:
         connection.execute(f"SELECT count(*) FROM {table}").fetchone()
         for table in ("gone_emails", "sign_in_emails", "email_changes")
     ]
+
+
+def test_mail_of_a_version_before_is_read_again_for_what_scopes_are_made_of(account: Mirrored, tmp_path: Path) -> None:
+    old = tmp_path / "old"
+    old.mkdir(mode=0o700)
+    engine = create_engine(f"sqlite:///{old / 'mail-main.db'}")
+    with engine.begin() as connection:
+        config = Config()
+        config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0002")
+        connection.exec_driver_sql("ATTACH ? AS new", (str(tmp_path / "mail-main.db"),))
+        for table in ("account", "mailboxes", "emails", "email_texts", "copies", "email_mailboxes", "threads"):
+            columns = [row[1] for row in connection.exec_driver_sql(f"PRAGMA main.table_info({table})")]
+            names = ", ".join(columns)
+            connection.exec_driver_sql(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM new.{table}")
+    engine.dispose()
+    with mirrored(old) as migrated:
+        for scope, expected in ((Scope(), 2), (Scope(senders=("other.net",)), 1), (INBOX, 2), (WHOLE, 3)):
+            with migrated.store.snapshot(ACCOUNT, scope) as snapshot:
+                assert expected == snapshot.count(All(()))
 
 
 def test_random_octets_are_no_scope() -> None:
