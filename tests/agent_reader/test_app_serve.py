@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import signal
 import socket
 from typing import TYPE_CHECKING
@@ -46,7 +47,7 @@ def test_an_agent_finds_mail_and_the_read_is_on_record(folder: ReaderFolder) -> 
         assert "fresh, 2 messages" in folder.command("status").stdout
         assert 0 == reader.end(by_signal=signal.SIGTERM)
     reads = folder.command("reads", "--agent", "bot").stdout
-    assert "bot shop Email/get M" in reads
+    assert re.search(r" bot \S+ 127\.0\.0\.1 shop Email/get \d+ .*M[a-v0-9]{32}", reads), reads
     assert before["INBOX"] == folder.dovecot.snapshot()["INBOX"]
     # Neither mail nor secret in the log.
     for secret in ("hello", "body of it", folder.dovecot.passwords["reader"], token):
