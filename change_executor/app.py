@@ -33,6 +33,7 @@ from change_executor.journal.open import journal_path, open_journal
 from change_executor.listening import listeners
 from change_executor.logs import configure_logs
 from change_executor.mover import Mover
+from change_executor.notify.notifier import Notifier
 from change_executor.peers import PeerUidGate, can_tell_tcp_peers
 from change_executor.review.app import make_app as make_review
 from change_executor.sign_ins import SignIns
@@ -73,11 +74,14 @@ def serve(settings: ExecutorSettings, checkpoint: Checkpoint = checkpoints.pass_
         _ask_reader(settings)
         worker = make_worker(journal, settings, mover=mover, connections=connections, log=_log, checkpoint=checkpoint)
         worker.hold(lock)
+        notifier = Notifier(journal, settings, _log, secrets.token_bytes)
         watch = Watch(journal, journal_path(settings.journal.url), settings.stop_file, worker.wake, _log)
         watch.start()
+        notifier.start()
         try:
             asyncio.run(_Serving(settings, journal, worker, deadline).run())
         finally:
+            notifier.stop()
             watch.stop()
         heads.stop()
     finally:

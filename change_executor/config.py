@@ -5,6 +5,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from change_executor.notify.settings import Notify
 from shared.imap_login import ImapLogin
 from shared.proposal import AGENT_PATTERN, QUEUE_PATTERN, ROLE_PATTERN
 from shared.settings import AbsolutePath, Section, absolute_sqlite_url
@@ -136,6 +137,7 @@ class ExecutorSettings(Section):
     forget_texts_after_days: Annotated[int, Field(ge=0, le=3650)] = 30
     # While this file is there nothing moves. Whoever may make it may stop everything; resuming stays a person's act.
     stop_file: AbsolutePath | None = None
+    notify: Notify = Notify()
 
     @model_validator(mode="after")
     def _check(self) -> Self:

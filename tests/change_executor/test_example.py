@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from change_executor.config import Destination, ExecutorSettings, Intake, JournalSettings, Queue, Reader, Review
+from change_executor.notify.settings import Notify
 from shared.imap_login import ImapLogin
 from shared.settings import load_settings, settings_from
 
@@ -20,6 +21,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "[review]": Review,
     "[reader]": Reader,
     "[journal]": JournalSettings,
+    "[notify]": Notify,
     "[[credentials]]": ImapLogin,
     "[[queues]]": Queue,
     "[queues.to.processed]": Destination,
@@ -47,7 +49,7 @@ def test_the_example_loads() -> None:
 def test_the_example_shows_every_key_and_no_other() -> None:
     found = keys_by_section(EXAMPLE.read_text(encoding="utf-8"))
     assert SECTIONS.keys() == found.keys()
-    tables = {"intake", "review", "reader", "journal", "credentials", "queues", "to"}
+    tables = {"intake", "review", "reader", "journal", "notify", "credentials", "queues", "to"}
     for section, model in SECTIONS.items():
         assert set(model.model_fields) - tables == found[section], section
 
@@ -59,6 +61,7 @@ def test_what_is_commented_out_shows_the_default_where_there_is_one() -> None:
     without_default = (
         *("uid", "secret_command", "secret_credential", "oauth", "ca_file", "certificate_sha256"),
         *("authserv_id", "public_url", "stop_file", "heads_file", "agents"),
+        *("webhook", "ntfy", "command"),
     )
     spelled_out = "\n".join(
         line[1:] if re.match(r"#[a-z0-9_]+ = ", line) and not line[1:].startswith(without_default) else line

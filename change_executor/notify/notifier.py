@@ -1,0 +1,170 @@
+"""Watching over the executor: alarms are logged when they are raised and when they are over, and people are told.
+
+A thread of its own, which reads the journal and never holds up the worker; a receiver that does not answer holds up
+nobody but itself.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Final
+
+from sqlalchemy import Connection, select
+from structlog.typing import FilteringBoundLogger
+
+from change_executor.alarms import Alarm, AlarmCode, alarms, oldest_for_person, waiting_for_person
+from change_executor.config import ExecutorSettings
+from change_executor.errors import JournalUnavailable
+from change_executor.journal import schema
+from change_executor.journal.journal import Journal
+from change_executor.notify.channels import Channel, CommandChannel, NtfyChannel, WebhookChannel
+from change_executor.notify.delivery import Delivery
+from change_executor.notify.message import MAX_SUBJECTS, Message, MessageKind, one_line
+from change_executor.notify.plan import Memory, Picture, decide
+
+# Alarms count minutes, so half of one is soon enough; a commit does not wake it more often than `_PAUSE_SECONDS`.
+LOOK_SECONDS: Final = 30.0
+# A hundred proposals in a second are one message, and the journal is read once for them.
+PAUSE_SECONDS: Final = 1.0
+# Nothing is told in the first minute but in the log: an executor that ends and begins again must not tell each time.
+QUIET_START_SECONDS: Final = 60.0
+_STOP_SECONDS: Final = 1.0
+
+
+class Notifier:
+    """Looks, logs alarms, and posts messages to every channel that is configured.
+
+    Raises `shared.settings.ConfigurationError` where a channel's secret cannot be read.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        settings: ExecutorSettings,
+        log: FilteringBoundLogger,
+        random_octets: Callable[[int], bytes],
+        *,
+        pause_seconds: float = PAUSE_SECONDS,
+        quiet_start_seconds: float = QUIET_START_SECONDS,
+    ) -> None:
+        self._journal, self._settings, self._log = journal, settings, log
+        self._digest = timedelta(minutes=settings.notify.digest_minutes)
+        self._pause_seconds = pause_seconds
+        self._quiet_until = journal.now() + timedelta(seconds=quiet_start_seconds)
+        self._memory = Memory()
+        self._logged: frozenset[AlarmCode] = frozenset()
+        self._deliveries = [
+            Delivery(channel, log, lambda: f"msg_{random_octets(16).hex()}") for channel in channels(settings)
+        ]
+        self._changed, self._ending = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._journal.listen(self._changed.set)
+        for delivery in self._deliveries:
+            delivery.start()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End; whatever could not be sent yet is told after the next start, if it still waits then."""
+        self._journal.unlisten(self._changed.set)
+        self._ending.set()
+        self._changed.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        for delivery in self._deliveries:
+            delivery.stop(_STOP_SECONDS)
+
+    def look(self) -> float:
+        """Look once, log and post; return for how many seconds nothing is due. Raises `JournalUnavailable`."""
+        now = self._journal.now()
+        with self._journal.reading() as connection:
+            wrong = alarms(connection, self._settings, now)
+            self._tell_log(wrong)
+            if not self._deliveries:
+                return LOOK_SECONDS
+            if now < self._quiet_until:
+                return min(LOOK_SECONDS, (self._quiet_until - now).total_seconds())
+            pending = tuple(waiting_for_person(connection))
+            picture = Picture(pending, oldest_for_person(connection), wrong)
+            decision = decide(self._memory, picture, now, self._digest)
+            self._memory = decision.memory
+            if decision.kind is not None:
+                self._post(decision.kind, decision.new, picture, self._subjects(connection, decision.new))
+        due = LOOK_SECONDS if decision.due is None else (decision.due - now).total_seconds()
+        return max(0.0, min(LOOK_SECONDS, due))
+
+    def _run(self) -> None:
+        while not self._ending.is_set():
+            self._changed.clear()
+            seconds = LOOK_SECONDS
+            try:
+                seconds = self.look()
+            except JournalUnavailable as error:
+                self._log.error("journal:unavailable", error=str(error))
+            except Exception as error:  # noqa: BLE001 - whoever watches must not fall asleep over one bad look
+                self._log.error("notify:failed", error=type(error).__name__)
+            self._ending.wait(self._pause_seconds)
+            self._changed.wait(seconds)
+
+    def _tell_log(self, wrong: Sequence[Alarm]) -> None:
+        codes = frozenset(alarm.code for alarm in wrong)
+        for alarm in wrong:
+            if alarm.code not in self._logged:
+                self._log.warning(
+                    "alarm:raise",
+                    code=alarm.code.value,
+                    count=alarm.count,
+                    since=alarm.since.isoformat(),
+                    reasons=list(alarm.reasons),
+                )
+        for code in sorted(self._logged - codes):
+            self._log.info("alarm:clear", code=code.value)
+        self._logged = codes
+
+    def _post(self, kind: MessageKind, new: Sequence[str], picture: Picture, subjects: tuple[str, ...]) -> None:
+        message = Message(
+            kind=kind,
+            at=self._journal.now(),
+            new=len(new),
+            pending=len(picture.pending),
+            oldest=picture.oldest,
+            alarms=picture.alarms,
+            subjects=subjects,
+            page=self._settings.review.url,
+        )
+        for delivery in self._deliveries:
+            delivery.post(message)
+
+    def _subjects(self, connection: Connection, new: Sequence[str]) -> tuple[str, ...]:
+        if self._settings.notify.tell != "subjects" or not new:
+            return ()
+        texts = schema.texts.c
+        rows = connection.execute(
+            select(texts.proposal, texts.text).where(texts.kind == "reading", texts.proposal.in_(new[:MAX_SUBJECTS]))
+        )
+        found = {row.proposal: _subject(row.text) for row in rows}
+        return tuple(found[each] for each in new[:MAX_SUBJECTS] if found.get(each))
+
+
+def channels(settings: ExecutorSettings) -> list[Channel]:
+    """Return the channels that are configured. Raises `shared.settings.ConfigurationError`."""
+    notify = settings.notify
+    found: list[Channel] = []
+    if notify.webhook is not None:
+        found.append(WebhookChannel.opened(notify.webhook))
+    if notify.ntfy is not None:
+        found.append(NtfyChannel.opened(notify.ntfy))
+    if notify.command is not None:
+        found.append(CommandChannel(notify.command))
+    return found
+
+
+def _subject(reading: str) -> str:
+    try:
+        subject = json.loads(reading).get("subject")
+    except (ValueError, AttributeError):
+        return ""
+    return one_line(subject) if isinstance(subject, str) else ""

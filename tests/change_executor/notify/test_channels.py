@@ -1,0 +1,165 @@
+"""What leaves is signed, short and inert; a header, an argument or an environment holds nothing of mail or of ours."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import os
+import socket
+import sys
+import threading
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from change_executor.alarms import Alarm, AlarmCode
+from change_executor.notify import channels as module
+from change_executor.notify.channels import CommandChannel, NotDelivered, NtfyChannel, WebhookChannel
+from change_executor.notify.message import Message, MessageKind, one_line
+from change_executor.notify.settings import Notify, Ntfy, Webhook
+from shared.settings import ConfigurationError
+from tests.change_executor.notify.receiver import Receiver
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+AT = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+HOSTILE = "Invoice\r\nX-Injected: yes\r\n\r\n\x1b[31m\u202eevil\u2028\x00" + "long " * 100
+
+
+def message(kind: MessageKind = MessageKind.WAITING, *subjects: str) -> Message:
+    alarms = (Alarm(AlarmCode.NOT_APPLIED, 2, AT, ("mail_server_unreachable",)),)
+    return Message(kind, AT, 1, 3, AT, alarms, tuple(one_line(each) for each in subjects), "http://localhost:8622")
+
+
+def test_a_webhook_is_signed_over_its_id_its_time_and_its_body(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("whsec_" + base64.b64encode(b"0123456789abcdef").decode())
+    (tmp_path / "secret").chmod(0o400)
+    with Receiver() as receiver:
+        channel = WebhookChannel.opened(Webhook(url=receiver.url, secret_file=tmp_path / "secret"))
+        channel.send(message(), "msg_1")
+        (came,) = receiver.wait_for(1)
+    signed = b"msg_1." + came.headers["webhook-timestamp"].encode() + b"." + came.body
+    expected = base64.b64encode(hmac.digest(b"0123456789abcdef", signed, hashlib.sha256)).decode()
+    assert f"v1,{expected}" == came.headers["webhook-signature"]
+    document = json.loads(came.body)
+    assert ("waiting", 3, 1, []) == tuple(document[key] for key in ("kind", "pending", "new", "subjects"))
+    assert "0123456789abcdef" not in repr(channel)
+
+
+def test_a_topic_gets_the_text_and_its_headers_hold_our_own_words_only() -> None:
+    with Receiver() as receiver:
+        NtfyChannel(receiver.url, SecretStr("tk_secret")).send(message(MessageKind.ALARM, HOSTILE), "msg_1")
+        (came,) = receiver.wait_for(1)
+    assert ("Bearer tk_secret", "high") == (came.headers["Authorization"], came.headers["Priority"])
+    assert "Mailwarrant: something is wrong" == came.headers["Title"]
+    assert not {"X-Injected", "x-injected"} & came.headers.keys()
+    lines = came.body.decode().splitlines()
+    assert "2 approved, and not moved within the time that it should take" in lines[0]
+    (subject,) = [line for line in lines if line.startswith("- ")]
+    assert subject.isprintable()
+    assert len(subject) < 110
+
+
+@pytest.mark.parametrize("status", [302, 400, 500])
+def test_what_is_not_taken_is_not_delivered_and_no_redirect_is_followed(status: int) -> None:
+    with Receiver(status) as receiver:
+        with pytest.raises(NotDelivered, match=str(status)):
+            WebhookChannel(receiver.url, b"key").send(message(), "msg_1")
+        assert 1 == len(receiver.came)
+
+
+def test_a_receiver_that_answers_an_octet_at_a_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SEND_SECONDS", 0.3)
+    done = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        client, _ = listener.accept()
+        with client:
+            while not done.wait(0.05):
+                try:
+                    client.sendall(b"H")
+                except OSError:
+                    return
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=drip, args=(listener,))
+        thread.start()
+        with pytest.raises(NotDelivered, match="no answer"):
+            WebhookChannel(f"http://127.0.0.1:{listener.getsockname()[1]}/", b"key").send(message(), "msg_1")
+        done.set()
+        thread.join()
+
+
+def test_a_receiver_that_is_not_there_is_told_as_such() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(NotDelivered, match="ConnectionRefusedError"):
+        WebhookChannel(f"http://127.0.0.1:{port}/", b"key").send(message(), "msg_1")
+
+
+def test_a_command_gets_the_document_no_shell_and_no_environment_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", "/run/credentials/x")
+    monkeypatch.setenv("MAIL_PASSWORD", "secret")
+    program = "import os, sys; open(sys.argv[1], 'w').write(repr((sys.argv[2:], dict(os.environ), sys.stdin.read())))"
+    out = tmp_path / "out"
+    CommandChannel((sys.executable, "-I", "-c", program, str(out), "$(id); `id`")).send(
+        message(MessageKind.WAITING, HOSTILE), "msg_1"
+    )
+    arguments, environment, read = eval(out.read_text())
+    assert ["$(id); `id`"] == arguments
+    assert {"PATH", "LANG"} >= environment.keys() - {"LC_CTYPE"}
+    assert 3 == json.loads(read)["pending"]
+
+
+def test_a_command_that_fails_or_hangs_is_not_delivered_and_ends_with_all_it_began(tmp_path: Path) -> None:
+    with pytest.raises(NotDelivered, match="status 3"):
+        CommandChannel((sys.executable, "-c", "raise SystemExit(3)")).send(message(), "msg_1")
+    with pytest.raises(NotDelivered, match="does not start"):
+        CommandChannel((str(tmp_path / "nothing"),)).send(message(), "msg_1")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    # The grandchild holds the pipe open for writing; when it is gone, reading ends.
+    script = f"exec 9>{pipe}; sleep 600 & wait"
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with pytest.raises(NotDelivered, match="did not end"):
+        CommandChannel(("/bin/sh", "-c", script), seconds=0.5).send(message(), "msg_1")
+    os.set_blocking(reading, True)
+    assert b"" == os.read(reading, 1)
+    os.close(reading)
+
+
+@pytest.mark.parametrize(
+    "section",
+    [
+        {"webhook": {"url": "http://example.org/x", "secret_file": "/s"}},
+        {"webhook": {"url": "https://u:p@example.org/x", "secret_file": "/s"}},
+        {"webhook": {"url": "https://example.org/\r\nX: y", "secret_file": "/s"}},
+        {"webhook": {"url": "https://example.org/x"}},
+        {"ntfy": {"url": "https://example.org/x", "token_file": "/s", "token_credential": "t"}},
+        {"command": []},
+        {"command": ["tell"]},
+        {"tell": "bodies"},
+        {"email": "ann@example.org"},
+    ],
+)
+def test_a_mistake_in_the_section_stops_the_start(section: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Notify.model_validate(section)
+
+
+def test_a_secret_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("whsec_not base64!")
+    (tmp_path / "t").write_text("tokén")
+    for name in "st":
+        (tmp_path / name).chmod(0o400)
+    with pytest.raises(ConfigurationError, match="base64"):
+        WebhookChannel.opened(Webhook(url="https://example.org/", secret_file=tmp_path / "s"))
+    with pytest.raises(ConfigurationError, match="ASCII"):
+        NtfyChannel.opened(Ntfy(url="https://example.org/t", token_file=tmp_path / "t"))
