@@ -31,6 +31,7 @@ from agent_reader.jmap.session import ServedAccount
 from agent_reader.mcp.cursors import Cursors
 from agent_reader.mcp.desk import Desk
 from agent_reader.mcp.door import McpDoor, beside, load_sdk
+from agent_reader.mcp.views import Views
 from agent_reader.peers import PeerProtocol, allowed_uids
 from agent_reader.private_socket import make_app as make_private_app
 from agent_reader.query import BlobCache, BlobReader
@@ -167,6 +168,7 @@ def _desk(
         random_octets=secrets.token_bytes,
         blobs=blobs,
         max_query_seconds=_limits(settings).max_query_seconds,
+        views=Views({each.id: each.authserv_id for each in settings.accounts if each.authserv_id is not None}),
     )
 
 

@@ -118,6 +118,7 @@ class Account(ImapLogin):
     `mailboxes` are the names, as this login sees them, that are read; left out, all are. `sync_seconds` is the pause
     between two looks; mailboxes in `push` are listened to besides (each a connection; a server with NOTIFY tells of all
     on one), INBOX where it is left out, none where it is empty. `renew_seconds` is how long one IDLE lasts.
+    `authserv_id` is the name that the mail server signs its Authentication-Results with; without it none is believed.
     `daily_mebibytes` bounds the mail that is fetched in 24 hours; `visible_messages` is how many of a mailbox the
     server shows, where it hides the older ones.
     """
@@ -126,6 +127,7 @@ class Account(ImapLogin):
     mailboxes: Annotated[tuple[MailboxName, ...], Field(min_length=1)] | None = None
     # New mail is seen within seconds, and one EXAMINE per mailbox four times a minute is below what mail clients do.
     sync_seconds: Annotated[int, Field(ge=1, le=86_400)] = 15
+    authserv_id: Annotated[str, StringConstraints(pattern=r"^[!-~]+$", max_length=255)] | None = None
     keep: Literal["everything", "text", "metadata"] = "everything"
     keep_days: Annotated[int, Field(ge=1, le=36_600)] | None = None
     # Gmail allows 15 connections, some hosts 4, shared with the person's own mail programs.

@@ -5,7 +5,7 @@ Who pages through a long text asks for it many times, so the last few are kept, 
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -14,7 +14,7 @@ from agent_reader.agent_text import Looked, Wanted, described, header_lines, loo
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from agent_reader.tool_answers.cuts import one_line, shown_text
 from shared.fence import clean, invisible_kinds, spelled_by_tags
-from shared.message import Message, SegmentKind, flags
+from shared.message import Belief, Message, SegmentKind, authentication, flags
 
 # Two agents that page through the largest texts there are, and the threads of some more.
 _MAX_KEPT_CHARACTERS: Final = 64 * 1024 * 1024
@@ -55,9 +55,13 @@ class View:
 
 
 class Views:
-    """The views that were asked for last; any thread may call."""
+    """The views that were asked for last; any thread may call.
 
-    def __init__(self) -> None:
+    `authserv_ids`: by account, whose Authentication-Results are believed (RFC 8601).
+    """
+
+    def __init__(self, authserv_ids: Mapping[str, str] | None = None) -> None:
+        self._authserv_ids = authserv_ids or {}
         self._turn = threading.Lock()
         self._kept: OrderedDict[tuple[str, str, str, Part], View] = OrderedDict()
         self._characters = 0
@@ -70,7 +74,7 @@ class Views:
             if kept is not None:
                 self._kept.move_to_end(key)
                 return kept
-        made = _made(look(snapshot.message(email.key), Wanted()), part)
+        made = _made(look(snapshot.message(email.key), Wanted()), part, self._authserv_ids.get(snapshot.account_id))
         with self._turn:
             if key not in self._kept:
                 self._kept[key] = made
@@ -80,7 +84,7 @@ class Views:
         return made
 
 
-def _made(looked: Looked, part: Part) -> View:
+def _made(looked: Looked, part: Part, authserv_id: str | None) -> View:
     match part:
         case Part.NEW:
             text = shown_text(looked.segmented.new_text())
@@ -96,7 +100,7 @@ def _made(looked: Looked, part: Part) -> View:
         header=_header(looked),
         text=text,
         left_out=tuple(_left_out(looked, part, text)),
-        facts=tuple(_facts(looked)),
+        facts=tuple(_facts(looked, authserv_id)),
         total_bytes=len(text.encode("utf-8", "replace")),
     )
 
@@ -159,7 +163,12 @@ def _left_out(looked: Looked, part: Part, text: str) -> Iterator[str]:
             yield "the body, which is too large to be kept"
 
 
-def _facts(looked: Looked) -> Iterator[str]:
+def _facts(looked: Looked, authserv_id: str | None) -> Iterator[str]:
+    found = authentication(looked.message, authserv_id)
+    if found.belief is not Belief.NOT_CONFIGURED:
+        # Whose word it is: the mail server's own name, from the configuration.
+        said = found.verdict.value if found.belief is Belief.BELIEVED else found.belief.value
+        yield f"authentication {said} (by {authserv_id})"
     for flag in flags(looked.message):
         yield f"{flag.fact.value} ({flag.where})"
     for concern in sorted({finding.concern.value for finding in looked.findings}):
