@@ -3,7 +3,7 @@
 Each row: what it is, its language, its subject, its text. `{t}` stands for a secret in a link.
 """
 
-# ruff: noqa: E501, RUF001 - a row is a message, in the letters of its language
+# ruff: noqa: E501 - a row is a message, in the letters of its language
 
 from typing import Final
 
