@@ -87,6 +87,22 @@ def mcp_relay(context: typer.Context) -> None:
     os.execv(sys.executable, [sys.executable, "-m", "agent_reader.relay", *context.args])  # noqa: S606 - no shell
 
 
+@app.command(
+    "digest", add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
+def digest(context: typer.Context) -> None:
+    """Tell what came, what waits for an answer and what became of proposals, as the agent's own user."""
+    os.execv(sys.executable, [sys.executable, "-m", "agent_reader.relay.digest_command", *context.args])  # noqa: S606 - no shell
+
+
+@app.command(
+    "watch", add_help_option=False, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
+def watch(context: typer.Context) -> None:
+    """Wake a program when mail arrives, as the agent's own user."""
+    os.execv(sys.executable, [sys.executable, "-m", "agent_reader.relay.watch_command", *context.args])  # noqa: S606 - no shell
+
+
 @app.command("client-config")
 def print_client_config(
     client: Annotated[ClientKind, typer.Argument(help="Whose form.")] = ClientKind.JSON,

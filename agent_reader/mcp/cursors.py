@@ -23,10 +23,14 @@ _BUSY_MILLISECONDS: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """`state` is the Email state up to which all was told; mail received before `floor` is never news."""
+    """`state` is the Email state up to which all was told; mail received before `floor` is never news.
+
+    `told_at` is when that was, None where it is not known.
+    """
 
     state: str
     floor: datetime
+    told_at: datetime | None = None
 
 
 class Cursors:
@@ -43,8 +47,10 @@ class Cursors:
             self._connection.pragma("trusted_schema", "off")
             self._connection.execute(
                 "CREATE TABLE IF NOT EXISTS cursors (agent TEXT, account TEXT, state TEXT NOT NULL, "
-                "floor INTEGER NOT NULL, PRIMARY KEY (agent, account)) WITHOUT ROWID"
+                "floor INTEGER NOT NULL, told_at INTEGER, PRIMARY KEY (agent, account)) WITHOUT ROWID"
             )
+            if "told_at" not in {column for _, column, *_ in self._connection.execute("PRAGMA table_info(cursors)")}:
+                self._connection.execute("ALTER TABLE cursors ADD COLUMN told_at INTEGER")
         except (OSError, apsw.Error) as error:
             raise ConfigurationError(
                 "[store]", f"{path} cannot be used: {error}.", "Remove it: each agent's next look is then its first."
@@ -56,20 +62,29 @@ class Cursors:
         with self._turn:
             try:
                 row = self._connection.execute(
-                    "SELECT state, floor FROM cursors WHERE agent = ? AND account = ?", (agent, account)
+                    "SELECT state, floor, told_at FROM cursors WHERE agent = ? AND account = ?", (agent, account)
                 ).fetchone()
             except apsw.Error as error:
                 raise AccessUnavailable(type(error).__name__) from error
-        return None if row is None else Cursor(str(row[0]), moment_of(int(row[1])))
+        if row is None:
+            return None
+        state, floor, told_at = row
+        return Cursor(str(state), moment_of(int(floor)), None if told_at is None else moment_of(int(told_at)))
 
     def write(self, agent: str, account: str, cursor: Cursor) -> None:
         """Keep where an agent stands; on disk once this returns."""
         with self._turn:
             try:
                 self._connection.execute(
-                    "INSERT INTO cursors (agent, account, state, floor) VALUES (?, ?, ?, ?) "
-                    "ON CONFLICT DO UPDATE SET state = excluded.state, floor = excluded.floor",
-                    (agent, account, cursor.state, microseconds(cursor.floor)),
+                    "INSERT INTO cursors (agent, account, state, floor, told_at) VALUES (?, ?, ?, ?, ?) ON CONFLICT "
+                    "DO UPDATE SET state = excluded.state, floor = excluded.floor, told_at = excluded.told_at",
+                    (
+                        agent,
+                        account,
+                        cursor.state,
+                        microseconds(cursor.floor),
+                        None if cursor.told_at is None else microseconds(cursor.told_at),
+                    ),
                 )
             except apsw.Error as error:
                 raise AccessUnavailable(type(error).__name__) from error

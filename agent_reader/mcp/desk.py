@@ -4,6 +4,7 @@ In this order: is there such a tool, which account, what exactly, the answer fro
 log. Nothing leaves before that line is on disk.
 """
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -16,6 +17,7 @@ from agent_reader.door.faults import Faults
 from agent_reader.errors import AccessUnavailable
 from agent_reader.mcp.call import Call
 from agent_reader.mcp.cursors import Cursors
+from agent_reader.mcp.digest import digest
 from agent_reader.mcp.refusals import (
     fault,
     log_unavailable,
@@ -144,18 +146,7 @@ class Desk:
         if standing:
             sheet.ours(standing)
         with self.index.snapshot(account_id, agent.scope) as snapshot:
-            call = Call(
-                tool=tool.name,
-                agent=agent,
-                snapshot=snapshot,
-                arguments=arguments,
-                sheet=sheet,
-                views=self.views,
-                cursors=self.cursors,
-                blobs=self.blobs,
-                now=self.clock(),
-                is_over=self._timer(),
-            )
+            call = self._call(agent, tool.name, snapshot, arguments, sheet)
             tool.function(call)
             text = sheet.text(self.random_octets)
             octets = len(text.encode("utf-8", "replace"))
@@ -163,6 +154,39 @@ class Desk:
             # The place of an agent moves once the answer is on record.
             call.keep_place()
         return text
+
+    def digest(self, agent: Agent, *, peek: bool) -> bytes:
+        """Return the digest of each account that a token opens, as JSON; see `digest.digest`.
+
+        Raises `AccessUnavailable`, and a `Problem` where the token's budget has no room for it.
+        """
+        digests, records, calls = [], [], []
+        for account_id in self.accounts(agent):
+            with self.index.snapshot(account_id, agent.scope) as snapshot:
+                call = self._call(agent, "digest", snapshot, Arguments("digest", {}, ()), Sheet())
+                found = digest(call, peek=peek) | {"standing": self._standing(account_id)}
+            digests.append(found)
+            records.append(call.record(len(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))))
+            calls.append(call)
+        content = json.dumps({"accounts": digests}, ensure_ascii=False).encode("utf-8", "replace")
+        self.access.record(agent, records, len(content))
+        for call in calls:
+            call.keep_place()
+        return content
+
+    def _call(self, agent: Agent, name: str, snapshot: Snapshot, arguments: Arguments, sheet: Sheet) -> Call:
+        return Call(
+            tool=name,
+            agent=agent,
+            snapshot=snapshot,
+            arguments=arguments,
+            sheet=sheet,
+            views=self.views,
+            cursors=self.cursors,
+            blobs=self.blobs,
+            now=self.clock(),
+            is_over=self._timer(),
+        )
 
     def _timer(self) -> Callable[[], bool]:
         until = self.monotonic() + self.max_query_seconds

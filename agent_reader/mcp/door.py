@@ -1,4 +1,4 @@
-"""The HTTP door: who may come in, how much at once, and then the SDK's transport. POST /mcp, and nothing else.
+"""The HTTP door: who may come in, how much at once, and then the SDK's transport. POST /mcp; beside it the digest.
 
 The SDK takes a second to import. A thread does it while the reader opens its files, and the sync begins after it: a
 first sync that ran meanwhile would make the first client wait for many.
@@ -21,6 +21,7 @@ from agent_reader.door import problems
 from agent_reader.door.gate import HostGate, read_body, refusal
 from agent_reader.door.keeper import Keeper, Places
 from agent_reader.mcp.desk import AGENT_IN_SCOPE, Desk
+from agent_reader.mcp.digest_door import DIGEST_PATH, DigestDoor
 
 PATH: Final = "/mcp"
 
@@ -52,6 +53,7 @@ class McpDoor:
         self._keeper = Keeper(access, desk.faults, self._exchange, PATH)
         self._transport: asyncio.Future[_Transport] | None = None
         self.app: ASGIApp = HostGate(self._answer, () if public_url is None else (urlsplit(public_url).netloc,))
+        self.digest: ASGIApp = DigestDoor(desk, access, places, public_url).app
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -136,13 +138,15 @@ def _replayed(body: bytes, receive: Receive) -> Callable[[], Any]:
 
 
 def beside(door: McpDoor, other: ASGIApp) -> ASGIApp:
-    """Return one app for one address: the MCP door at its path, the other door at every other."""
+    """Return one app for one address: the MCP door and the digest at their paths, the other door at every other."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with door.running():
             yield
 
-    app = Starlette(routes=[Route(PATH, door.app), Mount("/", other)], lifespan=lifespan)
+    app = Starlette(
+        routes=[Route(PATH, door.app), Route(DIGEST_PATH, door.digest), Mount("/", other)], lifespan=lifespan
+    )
     app.router.redirect_slashes = False
     return app

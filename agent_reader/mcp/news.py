@@ -8,6 +8,7 @@ baseline is never news, so the first sync of an old mailbox brings none.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
 from agent_reader.mcp.call import Call
@@ -34,19 +35,33 @@ _MAX_CHANGES: Final = 5_000
 _OWN_OR_UNWANTED: Final = frozenset({"sent", "drafts", "junk", "trash"})
 
 
-@dataclass(slots=True)
-class _News:
-    """What is new up to a state; `more`: changes after it were not looked at."""
+class Look(StrEnum):
+    """Which look it is: the first of an agent, one that goes on, or one whose place was lost."""
 
-    emails: list[StoredEmail]
+    FIRST = "first"
+    NEXT = "next"
+    AGAIN = "again"
+
+
+@dataclass(slots=True)
+class News:
+    """What is new up to a state; `more`: changes after it were not looked at.
+
+    `total`: how many there are, where these are only the newest of them; received since `floor`.
+    """
+
+    look: Look
+    floor: datetime
     state: str
     more: bool
+    emails: list[StoredEmail]
     passed_over: int = 0
+    total: int | None = None
 
-    def take(self, emails: Iterable[StoredEmail], floor: datetime, roles: Mapping[str, str]) -> None:
+    def take(self, emails: Iterable[StoredEmail], roles: Mapping[str, str]) -> None:
         """Take in what is news among these: received since the floor, and not by the owner's own hand."""
         for email in emails:
-            if email.received_at < floor:
+            if email.received_at < self.floor:
                 continue
             if all(roles.get(mailbox_id) in _OWN_OR_UNWANTED for mailbox_id in email.mailbox_ids):
                 self.passed_over += 1
@@ -54,28 +69,21 @@ class _News:
                 self.emails.append(email)
 
 
+_SAID: Final = {
+    Look.FIRST: "This is the first look of this agent: it shows the mail of the last 24 hours.",
+    Look.AGAIN: "The index was made anew, this token sees other mail, or the last look was long ago: mail of the last "
+    "week is told again.",
+}
+
+
 def whats_new(call: Call) -> None:
     """Write a line for each new message, oldest first; with `peek` the next call tells them again."""
     peek = call.arguments.flag("peek") or False
     limit = call.arguments.number("limit", 1, MAX_NEWS_LIMIT) or DEFAULT_NEWS_LIMIT
-    after = call.arguments.text("cursor")
-    kept = call.cursors.read(call.agent.name, call.snapshot.account_id)
+    news = gather(call, limit, call.arguments.text("cursor"))
     roles = roles_of(call.snapshot)
-    floor = call.now - _BASELINE if kept is None else kept.floor
-    news = None
-    if kept is not None:
-        try:
-            news = _since(call, after or kept.state, floor, limit, roles)
-        except CannotCalculateChanges:
-            floor = max(floor, call.now - _TOLD_AGAIN) - _OVERLAP
-            call.sheet.ours(
-                "The index was made anew, this token sees other mail, or the last look was long ago: mail of the last "
-                "week is told again."
-            )
-    else:
-        call.sheet.ours("This is the first look of this agent: it shows the mail of the last 24 hours.")
-    if news is None:
-        news = _received_since(call, floor, limit, roles)
+    if news.look in _SAID:
+        call.sheet.ours(_SAID[news.look])
     lines = [email_line(email, roles) for email in news.emails]
     passed = f"; {news.passed_over} in Sent, Drafts, Junk or Trash passed over" if news.passed_over else ""
     call.sheet.ours(f"{len(lines)} new messages, oldest first; times are UTC{passed}.")
@@ -83,37 +91,53 @@ def whats_new(call: Call) -> None:
         call.sheet.fenced("new messages", "\n".join(lines))
     call.shows(email.id for email in news.emails)
     if not peek:
-        call.moves_to(Cursor(news.state, floor))
+        call.moves_to(Cursor(news.state, news.floor, call.now))
+    if news.total is not None:
+        since = f"{news.floor:%Y-%m-%dT%H:%M:%S}Z"
+        call.sheet.closing(
+            f'These are the newest {len(lines)} of {news.total}; the others: search_mail(after="{since}")'
+        )
     if news.more:
         call.sheet.closing(f'More: whats_new(peek=true, cursor="{news.state}")' if peek else "More: whats_new() again.")
     elif peek and lines:
         call.sheet.closing("Peeked: the next whats_new tells these again.")
 
 
-def _since(call: Call, state: str, floor: datetime, limit: int, roles: dict[str, str]) -> _News:
+def gather(call: Call, limit: int, after: str | None = None) -> News:
+    """Return up to `limit` new messages, oldest first, since the agent's place or since a state `after` it."""
+    kept = call.cursors.read(call.agent.name, call.snapshot.account_id)
+    if kept is None:
+        return _received_since(call, Look.FIRST, call.now - _BASELINE, limit)
+    try:
+        return _since(call, after or kept.state, kept.floor, limit)
+    except CannotCalculateChanges:
+        floor = max(kept.floor, call.now - _TOLD_AGAIN) - _OVERLAP
+        return _received_since(call, Look.AGAIN, floor, limit)
+
+
+def _since(call: Call, state: str, floor: datetime, limit: int) -> News:
     """What came since a state. A page is never larger than what is still wanted, so each ends at a state of its own."""
-    news = _News([], state, more=True)
+    news = News(Look.NEXT, floor, state, more=True, emails=[])
+    roles = roles_of(call.snapshot)
     looked = 0
     while news.more and len(news.emails) < limit and looked < _MAX_CHANGES:
         page = call.snapshot.changes(DataType.EMAIL, news.state, limit - len(news.emails))
-        news.take(call.snapshot.emails(page.created).values(), floor, roles)
+        news.take(call.snapshot.emails(page.created).values(), roles)
         news.state, news.more = page.new_state, page.has_more
         looked += len(page.created) + len(page.updated) + len(page.destroyed)
     return news
 
 
-def _received_since(call: Call, floor: datetime, limit: int, roles: dict[str, str]) -> _News:
+def _received_since(call: Call, look: Look, floor: datetime, limit: int) -> News:
     """The newest that were received since a time; told once, whatever is left of them is found by search_mail."""
     asked: dict[str, JSON] = {
         "filter": {"after": f"{floor:%Y-%m-%dT%H:%M:%S}Z"},
         "limit": limit,
         "calculateTotal": True,
     }
-    found = email_query(call.snapshot, parse_email_query(asked), max_limit=MAX_NEWS_LIMIT, is_over=call.is_over)
-    news = _News([], call.snapshot.state, more=False)
-    news.take(call.snapshot.emails(reversed(found.ids)).values(), floor, roles)
-    if found.total is None or found.total > len(found.ids):
-        since = f"{floor:%Y-%m-%dT%H:%M:%S}Z"
-        many = "" if found.total is None else f" of {found.total}"
-        call.sheet.closing(f'These are the newest {len(found.ids)}{many}; the others: search_mail(after="{since}")')
+    found = email_query(call.snapshot, parse_email_query(asked), max_limit=limit, is_over=call.is_over)
+    news = News(look, floor, call.snapshot.state, more=False, emails=[])
+    news.take(call.snapshot.emails(reversed(found.ids)).values(), roles_of(call.snapshot))
+    if found.total is not None and found.total > len(found.ids):
+        news.total = found.total
     return news

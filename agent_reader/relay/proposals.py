@@ -94,7 +94,7 @@ class ProposalTools:
         sheet = Sheet()
         sheet.ours(f"{len(views)} proposals, newest first; times are UTC.")
         if views:
-            sheet.fenced("proposals", "\n".join(_line(view) for view in views))
+            sheet.fenced("proposals", "\n".join(proposal_line(view) for view in views))
         if any(view.state in _ENDED_AGAINST for view in views):
             sheet.closing(FINAL)
         if isinstance(following, str):
@@ -113,8 +113,8 @@ class ProposalTools:
                 return []
 
 
-def _line(view: ProposalView) -> str:
-    """One proposal on a line; what the agent and the person wrote comes last."""
+def proposal_line(view: ProposalView) -> str:
+    """Return one proposal on a line; what the agent and the person wrote comes last."""
     return " | ".join(_pieces(view))
 
 
