@@ -9,13 +9,10 @@ import os
 import pwd
 import re
 import secrets
-import select
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
@@ -35,6 +32,16 @@ from tests.servers.dovecot_config import (
     users_file,
 )
 from tests.servers.ports import free_port
+from tests.servers.processes import (
+    HOST,
+    await_end,
+    await_greeting,
+    children,
+    end_with_children,
+    kill,
+    send,
+    unprivileged_account,
+)
 from tests.servers.rawlog import client_logs
 from tests.servers.snapshot import Snapshot, take_snapshot
 from tests.servers.throw_away_ca import make_certificates
@@ -43,13 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-HOST: Final = "127.0.0.1"
 INSTALL: Final = "apt-get install -y dovecot-imapd"
-# Dovecot will not run mail processes as root, so root hands everything to this account.
-OS_USER: Final = "mailwarrant-test"
-# Seconds. A start takes 0.2; the rest is room for a machine that is busy with other tests.
-_START_DEADLINE: Final = 20.0
-_END_DEADLINE: Final = 10.0
 _CLIENT_TIMEOUT: Final = 30.0
 
 
@@ -75,7 +76,7 @@ class Dovecot:
         self.passwords = {login: secrets.token_hex(16) for login in LOGINS}
         self.process: subprocess.Popen[bytes] | None = None
         self._binary = _dovecot_binary()
-        self._account = _unprivileged_account()
+        self._account = unprivileged_account()
         self.port, self.tls_port = free_port(), free_port()
         self.layout = Layout(Path(tempfile.mkdtemp(prefix="mw-imap-", dir="/tmp")))
 
@@ -126,19 +127,7 @@ class Dovecot:
         if self.process is None:
             return
         # Told by its master alone, an idle process lingers for a second; told in person it goes at once.
-        with _children(self.process.pid) as children:
-            self.process.terminate()
-            for pid in children:
-                _send(pid, signal.SIGCONT)
-                _send(pid, signal.SIGTERM)
-            try:
-                self.process.wait(_END_DEADLINE)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
-            for pid, handle in children.items():
-                if not _ended(handle, _END_DEADLINE):
-                    _send(pid, signal.SIGKILL)
+        end_with_children(self.process)
         self.process = None
 
     # What a test does as the owner.
@@ -202,38 +191,30 @@ class Dovecot:
     def session_pids(self, login: str) -> list[int]:
         """The server's processes that serve this login now, oldest first; each serves one connection."""
         assert self.process is not None
-        with _children(self.process.pid) as alive:
+        with children(self.process.pid) as alive:
             return [log.pid for log in client_logs(self.layout.rawlog(login)) if log.pid in alive]
 
     def await_no_session(self, login: str) -> None:
         """Wait until every process that serves this login has ended, and with it what a lost client had begun."""
-        with contextlib.ExitStack() as held:
-            for pid in self.session_pids(login):
-                with contextlib.suppress(ProcessLookupError):
-                    handle = held.enter_context(_handle(pid))
-                    assert _ended(handle, _END_DEADLINE), f"process {pid} still serves {login}"
+        await_end(self.session_pids(login))
 
     def kill_session(self, login: str) -> list[int]:
         """SIGKILL the processes that serve this login, and wait for their end; gives their pids."""
         pids = self.session_pids(login)
-        with contextlib.ExitStack() as held:
-            handles = [held.enter_context(_handle(pid)) for pid in pids]
-            for pid in pids:
-                _send(pid, signal.SIGKILL)
-            assert all(_ended(handle, _END_DEADLINE) for handle in handles)
+        kill(pids)
         return pids
 
     def freeze(self, login: str) -> list[int]:
         """SIGSTOP the processes that serve this login: a command sent now stays behind, orphaned; gives their pids."""
         pids = self.session_pids(login)
         for pid in pids:
-            _send(pid, signal.SIGSTOP)
+            send(pid, signal.SIGSTOP)
         return pids
 
     def thaw(self, login: str) -> None:
         """SIGCONT the processes that serve this login."""
         for pid in self.session_pids(login):
-            _send(pid, signal.SIGCONT)
+            send(pid, signal.SIGCONT)
 
     def _write_files(self) -> None:
         at = self.layout
@@ -265,14 +246,8 @@ class Dovecot:
 
     def _await_greeting(self) -> None:
         assert self.process is not None
-        deadline = time.monotonic() + _START_DEADLINE
-        while time.monotonic() < deadline and self.process.poll() is None:
-            if _greets(self.port):
-                return
-            # The pause between two tries ends early when the master does.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(0.02)
-        raise DovecotUnusableError(f"dovecot did not start:\n{self.log()}")
+        if not await_greeting(self.process, self.port):
+            raise DovecotUnusableError(f"dovecot did not start:\n{self.log()}")
 
     def log(self) -> str:
         """What the server wrote about itself."""
@@ -292,64 +267,3 @@ def _dovecot_binary() -> str:
     if binary is None or not Path("/usr/lib/dovecot/imap").exists():
         raise DovecotUnusableError(f"Dovecot's IMAP server is not installed; as root: {INSTALL}")
     return binary
-
-
-def _unprivileged_account() -> tuple[int, int]:
-    if os.geteuid() != 0:
-        return os.geteuid(), os.getegid()
-    try:
-        account = pwd.getpwnam(OS_USER)
-    except KeyError:
-        command = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
-        # Another worker may have made it in the meantime, so what counts is that it exists afterwards.
-        subprocess.run([*command, "--shell", "/usr/sbin/nologin", OS_USER], capture_output=True, check=False)
-        account = pwd.getpwnam(OS_USER)
-    return account.pw_uid, account.pw_gid
-
-
-def _greets(port: int) -> bool:
-    try:
-        with socket.create_connection((HOST, port), timeout=_START_DEADLINE) as client:
-            return client.recv(4) == b"* OK"
-    except OSError:
-        return False
-
-
-@contextlib.contextmanager
-def _children(parent: int) -> Iterator[dict[int, int]]:
-    """Handles (pidfd, so that no reused pid is taken for it) of a process's living children, by pid."""
-    with contextlib.ExitStack() as held:
-        handles: dict[int, int] = {}
-        # Not task/*/children of /proc: that list skips some when others end while it is read.
-        for folder in Path("/proc").iterdir():
-            if folder.name.isdecimal() and _lives_under(folder, parent):
-                with contextlib.suppress(ProcessLookupError):
-                    handles[int(folder.name)] = held.enter_context(_handle(int(folder.name)))
-        yield handles
-
-
-def _lives_under(folder: Path, parent: int) -> bool:
-    try:
-        # After the name in parentheses, which may hold anything: the state, and the parent's pid (proc(5)).
-        state, its_parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return int(its_parent) == parent and state != "Z"
-
-
-@contextlib.contextmanager
-def _handle(pid: int) -> Iterator[int]:
-    handle = os.pidfd_open(pid)
-    try:
-        yield handle
-    finally:
-        os.close(handle)
-
-
-def _send(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
-
-
-def _ended(handle: int, seconds: float) -> bool:
-    return bool(select.select([handle], [], [], seconds)[0])

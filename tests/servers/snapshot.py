@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 _SYSTEM_FLAG_MARK: Final = "\\"
+_UNSELECTABLE: Final = frozenset({b"\\Noselect", b"\\NonExistent"})
 _RECENT: Final = "\\Recent"
 _ITEMS: Final = ["FLAGS", "INTERNALDATE", "MODSEQ", "BODY.PEEK[]"]
 _STATUS: Final = ["MESSAGES", "RECENT", "UIDNEXT", "UIDVALIDITY", "UNSEEN", "HIGHESTMODSEQ"]
@@ -58,27 +59,35 @@ class Snapshot:
         return self.mailboxes[mailbox]
 
 
-def take_snapshot(host: str, port: int, user: str, password: str) -> Snapshot:
-    """Read everything through one connection of its own; two in a row are equal."""
+def take_snapshot(host: str, port: int, user: str, password: str, pattern: str = "*") -> Snapshot:
+    """Read everything through one connection of its own; two in a row are equal.
+
+    `pattern` as in LIST. A server without CONDSTORE has 0 for every MODSEQ and HIGHESTMODSEQ.
+    """
     with IMAPClient(host, port, ssl=False, timeout=30) as client:
         client.login(user, password)
         client.normalise_times = False
-        names = sorted(name for _, _, name in client.list_folders())
-        subscribed = frozenset(name for _, _, name in client.list_sub_folders())
+        names = sorted(name for flags, _, name in client.list_folders("", pattern) if not _UNSELECTABLE & set(flags))
+        subscribed = frozenset(name for _, _, name in client.list_sub_folders("", pattern))
         return Snapshot({name: _mailbox(client, name) for name in names}, subscribed)
 
 
 def _mailbox(client: IMAPClient, name: str) -> MailboxState:
-    status = {item.decode(): int(value) for item, value in client.folder_status(name, _STATUS).items()}
+    condstore = client.has_capability("CONDSTORE")
+    asked = _STATUS if condstore else [item for item in _STATUS if item != "HIGHESTMODSEQ"]
+    status = {item.decode(): int(value) for item, value in client.folder_status(name, asked).items()}
     client.select_folder(name, readonly=True)
     uids = client.search("ALL")
-    messages = {uid: _message(uid, answer) for uid, answer in client.fetch(uids, _ITEMS).items()} if uids else {}
-    client.unselect_folder()
-    return MailboxState(status["UIDVALIDITY"], status["HIGHESTMODSEQ"], status["RECENT"], status, messages)
+    items = _ITEMS if condstore else [item for item in _ITEMS if item != "MODSEQ"]
+    messages = {uid: _message(uid, answer) for uid, answer in client.fetch(uids, items).items()} if uids else {}
+    # After EXAMINE, CLOSE expunges nothing (RFC 9051 §6.4.1); some servers have no UNSELECT.
+    (client.unselect_folder if client.has_capability("UNSELECT") else client.close_folder)()
+    return MailboxState(status["UIDVALIDITY"], status.get("HIGHESTMODSEQ", 0), status["RECENT"], status, messages)
 
 
 def _message(uid: int, answer: Mapping[bytes, object]) -> MessageState:
-    flags, date, modseq, octets = (answer[key] for key in (b"FLAGS", b"INTERNALDATE", b"MODSEQ", b"BODY[]"))
+    flags, date, octets = (answer[key] for key in (b"FLAGS", b"INTERNALDATE", b"BODY[]"))
+    modseq = answer.get(b"MODSEQ", (0,))
     assert isinstance(flags, tuple)
     assert isinstance(modseq, tuple)
     assert isinstance(octets, bytes)
