@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from change_executor.doctor.command import doctor
 from change_executor.setup_command import setup
 from shared.oauth_command import oauth_app
 from shared.tokens import DEFAULT_LIFETIME_DAYS
@@ -46,6 +47,7 @@ app.add_typer(audit, name="audit")
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 DEFAULT_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
 app.add_typer(oauth_app(lambda path: _settings(path).credentials, DEFAULT_CONFIG), name="oauth")
+app.command()(doctor)
 app.command()(setup)
 
 

@@ -2,13 +2,17 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
-from agent_reader.doctor.rights import Finding, overall, read_findings, write_findings
+from agent_reader.doctor.rights import write_findings
+from shared.doctor.finding import Fault, Looking, Report
+from shared.doctor.telling import Part, house_user, look, tell
 from shared.settings import load_settings
+
+_UNITS: Final = Path("/etc/systemd/system")
 
 
 def doctor(
@@ -19,44 +23,49 @@ def doctor(
             "--probe-rights", help="Ask the mail server: SELECT each mailbox once, which ends \\Recent there."
         ),
     ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    part: Annotated[Part, typer.Option(help="Files, users and units; or logins and what is kept; or all.")] = Part.ALL,
+    user: Annotated[str | None, typer.Option(help="Whom the reader runs as, where it is not agent-reader.")] = None,
+    agent: Annotated[list[str] | None, typer.Option(help="A user that an agent runs as; more than once.")] = None,
+    units: Annotated[Path, typer.Option(help="Where the unit files are.", hidden=True)] = _UNITS,
 ) -> None:
-    """Say who keeps each account's login from writing: the server, or this program only."""
+    """Say what is wrong here, why it matters, and what mends it; status 0 nothing, 1 something, 2 not all seen."""
     settings = load_settings(config, ReaderSettings)
+    owner = house_user(user, "agent-reader")
+
+    def machine() -> Report:
+        from agent_reader.doctor.installed import reader_installation  # noqa: PLC0415 - heavy
+        from shared.doctor.machine import look_at_machine  # noqa: PLC0415 - heavy
+
+        return look_at_machine(reader_installation(settings, config, owner, units, tuple(agent or ())))
+
+    def program() -> Report:
+        from agent_reader.doctor.program import look_at_program  # noqa: PLC0415 - heavy
+
+        looking = Looking()
+        if probe:
+            _probe(settings, looking)
+        looking.add(look_at_program(settings, _now))
+        return looking.report()
+
+    tell(look(part, owner, machine, program), "agent-reader", as_json=as_json)
+
+
+def _probe(settings: ReaderSettings, looking: Looking) -> None:
+    from agent_reader.doctor.probe_rights import probe_rights  # noqa: PLC0415 - heavy
+    from agent_reader.listening import check_owner  # noqa: PLC0415 - heavy
+    from shared.imap_login import ImapFailure  # noqa: PLC0415 - heavy
+
     folder = settings.store.folder
-    failed = False
-    if probe:
-        from agent_reader.doctor.probe_rights import probe_rights  # noqa: PLC0415 - heavy
-        from agent_reader.listening import check_owner  # noqa: PLC0415 - heavy
-        from shared.imap_login import ImapFailure  # noqa: PLC0415 - heavy
-
-        check_owner(folder)
-        for account in settings.accounts:
-            try:
-                found = probe_rights(account, account.mailboxes, lambda: datetime.now(UTC))
-            except ImapFailure as failure:
-                typer.echo(f"{account.id}: {failure.code}: {failure.detail}\n  {failure.fix}", err=True)
-                failed = True
-            else:
-                write_findings(folder, account.id, found)
+    check_owner(folder)
     for account in settings.accounts:
-        for line in _lines(account.id, read_findings(folder, account.id)):
-            typer.echo(line)
-    if failed:
-        raise typer.Exit(1)
+        try:
+            found = probe_rights(account, account.mailboxes, _now)
+        except ImapFailure as failure:
+            looking.find(Fault.LOGIN, f"{account.id}: {failure.code}: {failure.detail}", failure.fix)
+        else:
+            write_findings(folder, account.id, found)
 
 
-def _lines(account_id: str, findings: dict[str, Finding]) -> list[str]:
-    if not findings:
-        return [f"{account_id}: read-only by this program only: the server was never asked (--probe-rights asks it)"]
-    return [
-        f"{account_id}: read-only {overall(findings).value}",
-        *(
-            f"  {found.at:%Y-%m-%d}: {_shown(name)}: {found.enforcement.value}"
-            for name, found in sorted(findings.items())
-        ),
-    ]
-
-
-def _shown(untrusted_name: str) -> str:
-    # A mailbox name may hold what a terminal obeys.
-    return "".join(character if character.isprintable() else "?" for character in untrusted_name)
+def _now() -> datetime:
+    return datetime.now(UTC)

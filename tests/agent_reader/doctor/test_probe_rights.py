@@ -78,16 +78,16 @@ def test_the_command_keeps_what_it_found_and_says_it(dovecot: Dovecot, tmp_path:
         f'secret_file = "{account.secret_file}"\n'
         f'mailboxes = ["INBOX", "{INCOMING}"]\n'
     )
-    before = CliRunner().invoke(app, ["doctor", "--config", str(config)])
+    before = CliRunner().invoke(app, ["doctor", "--part", "program", "--config", str(config)])
     assert (0, True) == (before.exit_code, "shop: read-only by this program only" in before.output)
-    done = CliRunner().invoke(app, ["doctor", "--probe-rights", "--config", str(config)])
+    done = CliRunner().invoke(app, ["doctor", "--part", "program", "--probe-rights", "--config", str(config)])
     assert 0 == done.exit_code, done.output
     assert "shop: read-only enforced by the server" in done.output
     assert {"INBOX", INCOMING} == read_findings(tmp_path / "index", "shop").keys()
-    assert done.output == CliRunner().invoke(app, ["doctor", "--config", str(config)]).output
+    assert done.output == CliRunner().invoke(app, ["doctor", "--part", "program", "--config", str(config)]).output
     account.secret_file.chmod(0o600)
     account.secret_file.write_text("wrong")
-    failed = CliRunner().invoke(app, ["doctor", "--probe-rights", "--config", str(config)])
+    failed = CliRunner().invoke(app, ["doctor", "--part", "program", "--probe-rights", "--config", str(config)])
     assert 1 == failed.exit_code
     assert "refused the login" in failed.output
 

@@ -1,0 +1,137 @@
+"""The unit files as they are now, drop-ins included: do they still confine what they start?"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from shared.doctor.finding import Fault, Looking
+
+if TYPE_CHECKING:
+    from shared.doctor.installation import Installation
+
+# What each service's unit says (systemd.exec(5)); a value of None: anything but nothing.
+REQUIRED: Final[tuple[tuple[str, str | None], ...]] = (
+    ("NoNewPrivileges", "yes"),
+    ("CapabilityBoundingSet", ""),
+    ("AmbientCapabilities", ""),
+    ("ProtectSystem", "strict"),
+    ("ProtectHome", "yes"),
+    ("PrivateTmp", "yes"),
+    ("PrivateDevices", "yes"),
+    ("ProtectKernelTunables", "yes"),
+    ("ProtectKernelModules", "yes"),
+    ("ProtectControlGroups", "yes"),
+    ("ProtectProc", "invisible"),
+    ("RestrictNamespaces", "yes"),
+    ("RestrictSUIDSGID", "yes"),
+    ("LockPersonality", "yes"),
+    ("MemoryDenyWriteExecute", "yes"),
+    ("RestrictAddressFamilies", None),
+    ("SystemCallFilter", None),
+    ("SystemCallArchitectures", "native"),
+    ("UMask", "0077"),
+    ("LimitCORE", "0"),
+    ("WatchdogSec", None),
+)
+_NO: Final = frozenset({"", "no", "false", "off", "0"})
+_YES: Final = frozenset({"yes", "true", "on", "1"})
+# A list: each line adds, an empty one begins anew (systemd.syntax(7)).
+_LISTS: Final = frozenset(
+    {"LoadCredential", "Environment", "ListenStream", "SystemCallFilter", "RestrictAddressFamilies", "ReadWritePaths"}
+)
+_LOOPBACK: Final = re.compile(r"(/|@|127\.0\.0\.1:|\[::1\]:)")
+_SECRET_NAME: Final = re.compile(r"pass|secret|token|credential|key", re.IGNORECASE)
+_AGAIN: Final = "sudo deploy/install"
+
+
+def look_at_units(installation: "Installation", looking: Looking) -> None:
+    """Look at the service's unit and at its sockets' units."""
+    for name in (installation.service, *installation.sockets):
+        file = installation.units / name
+        if not file.is_file():
+            looking.find(Fault.UNIT_MISSING, f"there is no {file}", _AGAIN)
+            continue
+        for each in (file, *_drop_ins(installation.units, name)):
+            _look_at_file(each, looking)
+    service = settings_of(installation.units, installation.service)
+    if service:
+        _look_at_service(installation, service, looking)
+    for name in installation.sockets:
+        for address in settings_of(installation.units, name).get("ListenStream", []):
+            if not _LOOPBACK.match(address):
+                fix = f"In {installation.units / name}: ListenStream=127.0.0.1:PORT; then: systemctl daemon-reload"
+                looking.find(Fault.UNIT_ADDRESS, f"{name} listens on {address}", fix)
+
+
+def settings_of(units: Path, name: str) -> dict[str, list[str]]:
+    """Return what a unit says, by key, as systemd puts the file and its drop-ins together; {} where there is none."""
+    said: dict[str, list[str]] = {}
+    file = units / name
+    if not file.is_file():
+        return said
+    for key, value in (pair for each in (file, *_drop_ins(units, name)) for pair in _pairs(each)):
+        if key not in _LISTS or not value:
+            said[key] = [value] if value or key not in _LISTS else []
+        else:
+            said.setdefault(key, []).append(value)
+    return said
+
+
+def credential_files(units: Path, name: str) -> list[Path]:
+    """Return the files whose content systemd hands over to a service (LoadCredential=NAME:PATH)."""
+    found = [line.partition(":")[2] for line in settings_of(units, name).get("LoadCredential", [])]
+    return [Path(path) for path in found if path.startswith("/")]
+
+
+def _drop_ins(units: Path, name: str) -> list[Path]:
+    # Those of the running system (systemctl edit --runtime) count as well; a test's own folder has none.
+    folders = [units / f"{name}.d"]
+    if units == Path("/etc/systemd/system"):
+        folders.append(Path(f"/run/systemd/system/{name}.d"))
+    return sorted((file for folder in folders for file in folder.glob("*.conf")), key=lambda file: file.name)
+
+
+def _pairs(file: Path) -> Iterator[tuple[str, str]]:
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
+    for line in text.replace("\\\n", " ").splitlines():
+        key, equals, value = line.partition("=")
+        if equals and not line.lstrip().startswith(("#", ";")):
+            yield key.strip(), value.strip()
+
+
+def _look_at_file(file: Path, looking: Looking) -> None:
+    found = file.stat()
+    if found.st_uid != 0 or found.st_mode & 0o022:
+        fix = f"chown root:root {file}; chmod 0644 {file}"
+        looking.find(Fault.UNIT_OWNER, f"{file} can be written by others than root", fix)
+
+
+def _look_at_service(installation: "Installation", said: dict[str, list[str]], looking: Looking) -> None:
+    name = installation.service
+    mend = f"{_AGAIN}   # and look for drop-ins: systemctl cat {name}"
+    for key, wanted in REQUIRED:
+        values = said.get(key)
+        value = None if values is None else " ".join(values)
+        right = bool(value) if wanted is None else value is not None and _same(value, wanted)
+        if not right:
+            looking.find(
+                Fault.UNIT_WEAKENED, f"{name} does not say {key}={wanted if wanted is not None else '...'}", mend
+            )
+    if said.get("PrivateUsers", ["no"])[-1].lower() not in _NO:
+        looking.find(Fault.UNIT_WEAKENED, f"{name} has PrivateUsers: every peer looks like the same user", mend)
+    user = installation.own.user
+    if user is not None and said.get("User", [""])[-1] not in {user.name, str(user.uid)}:
+        looking.find(Fault.UNIT_WEAKENED, f"{name} does not say User={user.name}", mend)
+    for line in said.get("Environment", []):
+        if any(_SECRET_NAME.search(word.partition("=")[0]) for word in line.split()):
+            looking.find(
+                Fault.UNIT_SECRET, f"{name} has a secret in Environment=", "Use LoadCredential=; then change it."
+            )
+
+
+def _same(value: str, wanted: str) -> bool:
+    return value.lower() in _YES if wanted == "yes" else value == wanted

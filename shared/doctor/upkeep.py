@@ -1,0 +1,88 @@
+"""What wears out by itself: the disk, the clock, tokens, copies."""
+
+import os
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from shared.doctor.finding import Fault, Looking
+
+# A message of the largest size that is taken, several times over, and the database's own log.
+LEAST_FREE_OCTETS: Final = 512 * 1024 * 1024
+# A person has a week to make a new one, and a week-end in between.
+EXPIRES_SOON: Final = timedelta(days=14)
+# A daily copy that failed once.
+OLDEST_BACKUP: Final = timedelta(hours=50)
+# Clocks of two machines that keep time differ by seconds.
+CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+
+
+def look_at_disk(folder: Path, looking: Looking, least: int = LEAST_FREE_OCTETS) -> None:
+    """Look at how much room is left where a program keeps its state, in octets."""
+    try:
+        found = os.statvfs(folder)
+    except OSError as error:
+        looking.unseen.append(f"{folder}: {error.strerror}")
+        return
+    free = found.f_bavail * found.f_frsize
+    if free < least:
+        what = f"{free // 1_048_576} MiB are free for {folder}, fewer than {least // 1_048_576}"
+        looking.find(Fault.DISK, what, f"df -h {folder}   # then make room, or keep less: `keep`, `keep_days`")
+    if found.f_files and not found.f_favail:
+        looking.find(Fault.DISK, f"no inode is free for {folder}", f"df -i {folder}")
+
+
+def look_at_tokens(tokens: Iterable[tuple[str, str, datetime]], now: datetime, make: str, looking: Looking) -> None:
+    """Look at tokens that are not revoked, each (id, agent, end); `make` is the command that makes another.
+
+    One that ended is worth a word as long as its agent has none that opens.
+    """
+    known = list(tokens)
+    lasting = {agent for _, agent, end in known if end > now + EXPIRES_SOON}
+    for token_id, agent, end in known:
+        if agent in lasting:
+            continue
+        if end <= now:
+            if not any(other == agent and until > now for _, other, until in known):
+                looking.find(Fault.TOKEN_EXPIRED, f"token {token_id} of {agent} ended {end:%Y-%m-%d}", make)
+        else:
+            looking.find(Fault.TOKEN_EXPIRING, f"token {token_id} of {agent} ends {end:%Y-%m-%d}", make)
+
+
+def look_at_clock(latest: datetime | None, whose: str, now: datetime, looking: Looking) -> None:
+    """Compare the clock with the latest moment that is on record somewhere."""
+    if latest is not None and latest > now + CLOCK_TOLERANCE:
+        what = f"the clock says {now:%Y-%m-%d %H:%M}, and {whose} {latest:%Y-%m-%d %H:%M} (UTC)"
+        looking.find(Fault.CLOCK, what, "timedatectl set-ntp true; timedatectl")
+
+
+def look_at_date(untrusted_date: str | None, whose: str, now: datetime, looking: Looking) -> None:
+    """Compare the clock with the Date field of an HTTP answer (RFC 9110 §6.6.1)."""
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - only where a provider answered
+
+    try:
+        said = None if untrusted_date is None else parsedate_to_datetime(untrusted_date)
+    except ValueError:
+        return
+    if said is not None and said.tzinfo is not None and abs(said - now) > CLOCK_TOLERANCE:
+        what = f"the clock says {now:%Y-%m-%d %H:%M}, and {whose} {said:%Y-%m-%d %H:%M} (UTC)"
+        looking.find(Fault.CLOCK, what, "timedatectl set-ntp true; timedatectl")
+
+
+def look_at_backup(folder: Path, make: str, now: Callable[[], datetime], looking: Looking) -> None:
+    """Look at the folder that copies are put into: there, private, and the newest not too old."""
+    try:
+        mode = folder.stat().st_mode
+        ages = [entry.stat().st_mtime for entry in folder.iterdir() if not entry.name.startswith(".")]
+    except OSError as error:
+        looking.find(Fault.BACKUP_MISSING, f"{folder}: {error.strerror}", make)
+        return
+    if mode & 0o077:
+        looking.find(Fault.BACKUP_READABLE, f"{folder} has mode {mode & 0o7777:04o}", f"chmod 0700 {folder}")
+    if not ages:
+        looking.find(Fault.BACKUP_MISSING, f"there is no copy in {folder}", make)
+        return
+    age = now() - datetime.fromtimestamp(max(ages), now().tzinfo)
+    if age > OLDEST_BACKUP:
+        looking.find(Fault.BACKUP_OLD, f"the newest copy in {folder} is {age.days} days old", make)
