@@ -149,17 +149,24 @@ class GuardedClient(imapclient.IMAPClient):  # type: ignore[misc]  # imapclient 
         return passed
 
     @property
-    def octets_received(self) -> int:
-        """How many octets came so far."""
+    def answers(self) -> AnswerReader:
+        """What the server sent, as octets within limits."""
         answers = self._imap.answers
         assert isinstance(answers, AnswerReader), "only guarded connections are made here"
-        return answers.octets_received
+        return answers
+
+    @property
+    def octets_received(self) -> int:
+        """How many octets came so far."""
+        return self.answers.octets_received
 
     def wait(self, seconds: float) -> bool:
         """Wait until the server says something unasked; whether it did. Raises OSError at the connection's end."""
-        answers = self._imap.answers
-        assert isinstance(answers, AnswerReader), "only guarded connections are made here"
-        return answers.wait(seconds)
+        return self.answers.wait(seconds)
+
+    def say(self, line: bytes) -> None:
+        """Send one whole line of somebody who reads the answers from `answers`. Raises `GuardRefusal`, OSError."""
+        self._imap.send(line)
 
     def break_off(self) -> None:
         """Make whoever waits on this connection fail now; any thread may call it, and it never raises."""

@@ -60,6 +60,11 @@ class AnswerReader:
         self._began = self._clock()
         self._octets = 0
 
+    @property
+    def has_buffered(self) -> bool:
+        """Whether octets came that were not taken yet."""
+        return bool(self._buffer)
+
     def readline(self) -> bytes:
         """Return one line with its end; what there is at the end of the connection. Raises TooSlow, TooLarge."""
         scanned = 0

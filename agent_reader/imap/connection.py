@@ -16,9 +16,9 @@ from agent_reader.imap import answers
 from agent_reader.imap.answers import Record
 from agent_reader.imap.uid_ranges import UidRanges
 from agent_reader.imap.values import Examined, ListedMailbox, Resync
-from agent_reader.imap.verbs import CLIENT_NAME, READER_TABLE
 from shared.imap_guard import GuardRefusal
 from shared.imap_login import READ_SECONDS, GuardedClient, ImapFailure, ImapLogin, connect, protocol_failure
+from shared.reader_verbs import CLIENT_NAME, READER_TABLE
 
 # Each in the order of trust: what ENABLED names is on, and the second comes with the first (RFC 7162 §3.2.3).
 _ENABLING: Final = ("QRESYNC", "CONDSTORE")

@@ -12,8 +12,8 @@ from agent_reader.errors import Refused
 from agent_reader.imap import answers
 from agent_reader.imap.connection import Connection
 from agent_reader.imap.values import Examined, FetchedMessage, MessageState, Stated, ThreadHeader
-from agent_reader.imap.verbs import THREAD_FIELDS
 from shared.identity import MAX_MESSAGE_OCTETS
+from shared.reader_verbs import THREAD_FIELDS
 
 # Dovecot refuses an argument over 64 KiB and the guard a line over 60 KiB; a set of UIDs stays well below.
 _MOST_SET_OCTETS: Final = 40_000

@@ -11,9 +11,9 @@ import pytest
 import structlog
 
 from agent_reader.imap.session import ReadOnlySession
-from agent_reader.imap.verbs import READER_TABLE
 from agent_reader.sync.run import Round, Sync
 from shared.imap_login import ImapFailure
+from shared.reader_verbs import READER_TABLE
 from tests.fakes.accounts import plain_account, reader_account
 from tests.fakes.mirror import FakeMirror
 from tests.servers.dovecot import Dovecot, quoted

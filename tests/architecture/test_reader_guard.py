@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from imapclient.exceptions import IMAPClientError
 
-from agent_reader.imap.verbs import READER_TABLE
 from shared.imap_guard import MAX_LINE_OCTETS, Guard, GuardRefusal
 from shared.imap_login import GuardedClient, ImapLogin
+from shared.reader_verbs import READER_TABLE
 from tests.fakes.imap_server import HOST, ScriptedImapServer
 
 if TYPE_CHECKING:

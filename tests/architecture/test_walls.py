@@ -13,6 +13,7 @@ CHECKOUT = Path(__file__).parents[2]
 VIOLATIONS = {
     "houses": ("agent_reader/jmap/__init__.py", "import change_executor.lifecycle"),
     "paper": ("shared/proposal.py", "import sqlalchemy"),
+    "gate": ("read_gate/front.py", "import shared.message"),
     "line": ("agent_reader/sync/__init__.py", "import agent_reader.store"),
     "relay": ("agent_reader/relay/endpoint.py", "import agent_reader.store"),
     "mover": ("change_executor/worker.py", "import change_executor.mover"),
@@ -39,7 +40,7 @@ def _lint(tree: Path, contract: str | None = None) -> subprocess.CompletedProces
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    for package in ("agent_reader", "change_executor", "shared"):
+    for package in ("agent_reader", "change_executor", "read_gate", "shared"):
         shutil.copytree(CHECKOUT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(CHECKOUT / "pyproject.toml", tmp_path)
     return tmp_path
@@ -66,7 +67,7 @@ def test_no_module_opens_a_socket_to_a_mail_server_but_through_the_guarded_login
     """imaplib and imapclient are named in seven places; only one of them makes a connection."""
     naming = {
         path.relative_to(CHECKOUT).as_posix()
-        for package in ("agent_reader", "change_executor", "shared")
+        for package in ("agent_reader", "change_executor", "read_gate", "shared")
         for path in (CHECKOUT / package).rglob("*.py")
         if any(
             line.split()[:1] in (["import"], ["from"]) and ("imapclient" in line or "imaplib" in line)

@@ -2,9 +2,9 @@
 
 import hashlib
 
-from agent_reader.imap.verbs import READER_TABLE
 from change_executor.imap_verbs import MOVE_TABLE
 from shared.imap_guard import Guard, VerbTable
+from shared.reader_verbs import READER_TABLE
 from tests.end_to_end.houses import AGENT, Houses, Person, eventually
 from tests.end_to_end.letters import RECEIVED, letter
 from tests.servers.dovecot import Dovecot

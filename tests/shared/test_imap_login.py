@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-from agent_reader.imap.verbs import READER_TABLE
 from shared.imap_login import ImapFailure, ImapLogin, connect
 from shared.login_refusals import login_refusal
 from shared.oauth import TokenFile
+from shared.reader_verbs import READER_TABLE
 from shared.settings import ConfigurationError
 from tests.fakes.oauth_provider import OAuthProvider
 from tests.servers.dovecot import Dovecot
