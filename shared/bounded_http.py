@@ -4,6 +4,7 @@ Whoever may connect could otherwise hold every descriptor of the process, its ma
 """
 
 import asyncio
+import math
 from typing import ClassVar, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -19,7 +20,9 @@ class BoundedProtocol(H11Protocol):
     # Per listener, streams of open pages too; two listeners stay well below the usual limit of 1,024 descriptors.
     max_connections: ClassVar[int] = 300
 
-    # A request's head over loopback or from a proxy takes milliseconds.
+    # A request's head over loopback or from a proxy takes milliseconds. Longer than the five seconds for which many
+    # clients keep a connection that rests: whoever closes it first must be the client, or its next request meets an
+    # end that is under way and is lost.
     head_seconds: ClassVar[float] = 10.0
 
     # So many looks in a row at an answer of which nothing is taken: a minute, then the client is as good as gone, and
@@ -32,6 +35,8 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Take the connection, or drop it before anything else is spent on it."""
         super().connection_made(transport)
+        # uvicorn's own is as short as the clients' (5 s).
+        self.timeout_keep_alive = math.ceil(self.head_seconds)
         if len(self.connections) > self.max_connections:
             self.drop()
         else:

@@ -8,11 +8,23 @@ sender who wants it to be missed can write so that it is. docs/sign-in-mail.md h
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
-from shared.message.sign_in_words import CODE_WORDS, ENDS_SOON, LINK_WORDS, NOT_ASKED, RESET_WORDS, WEAK_CODE_WORDS
+from shared.message.sign_in_words import (
+    CODE_STEMS,
+    CODE_WORDS,
+    ENDS_SOON,
+    LINK_STEMS,
+    LINK_WORDS,
+    NOT_ASKED,
+    RESET_STEMS,
+    RESET_WORDS,
+    WEAK_CODE_STEMS,
+    WEAK_CODE_WORDS,
+)
 
 # What such mail needs to say is said within this; the rest of a long text is about something else.
 _MOST_CHARACTERS: Final = 4_000
@@ -30,16 +42,39 @@ _ANSWER: Final = re.compile(r"\s*(?:re|aw|sv|vs|antw|odp|rv|res|ynt|回复|答�
 _OF_A_CARD: Final = re.compile(r"\bcvv\b|\bcvc\b|back of (?:the|your) card|rückseite", re.IGNORECASE)
 
 
-def _any_of(words: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{each})" for each in words), re.IGNORECASE)
+@dataclass(frozen=True, slots=True)
+class _Sayings:
+    """Ways to say one thing in lower case, and stems of which each way has one; none where a search costs little."""
+
+    ways: re.Pattern[str]
+    stems: Sequence[str] = ()
+
+    def may_be_in(self, lowered: str) -> bool:
+        # Every message comes by here; a search for all ways costs a millisecond, one for the stems a twentieth of it.
+        return not self.stems or any(stem in lowered for stem in self.stems)
+
+    def are_in(self, lowered: str) -> bool:
+        return self.may_be_in(lowered) and self.ways.search(lowered) is not None
 
 
-_CODE: Final = _any_of(CODE_WORDS)
-_WEAK_CODE: Final = _any_of(WEAK_CODE_WORDS)
-_RESET: Final = _any_of(RESET_WORDS)
-_LINK: Final = _any_of(LINK_WORDS)
-_SOON: Final = _any_of(ENDS_SOON)
-_UNASKED: Final = _any_of(NOT_ASKED)
+def _sayings(ways: Iterable[str], stems: Iterable[str] = ()) -> _Sayings:
+    return _Sayings(re.compile("|".join(map(_lowered, ways))), tuple(map(_lowered, stems)))
+
+
+# Both of Turkish's letters are taken for i, as a search without regard to case takes them; the length stays.
+_LETTERS_I: Final = str.maketrans({"İ": "i", "ı": "i"})
+
+
+def _lowered(text: str) -> str:
+    return text.translate(_LETTERS_I).lower()
+
+
+_CODE: Final = _sayings(CODE_WORDS, CODE_STEMS)
+_WEAK_CODE: Final = _sayings(WEAK_CODE_WORDS, WEAK_CODE_STEMS)
+_RESET: Final = _sayings(RESET_WORDS, RESET_STEMS)
+_LINK: Final = _sayings(LINK_WORDS, LINK_STEMS)
+_SOON: Final = _sayings(ENDS_SOON)
+_UNASKED: Final = _sayings(NOT_ASKED)
 
 # Four to eight digits, also in groups, or capitals with digits; no year, amount, date, time or longer number.
 _A_CODE: Final = re.compile(
@@ -89,12 +124,13 @@ _URL: Final = re.compile(r"https?://[^\s<>\"')\]]{4,2000}", re.IGNORECASE)
 def is_sign_in_mail(untrusted_subject: str, untrusted_text: str, links: Iterable[str] = ()) -> bool:
     """Whether a message holds what lets somebody in: `links` are the URLs of its HTML, beside those in its text."""
     subject, text = _plain(untrusted_subject[:500]), _plain(untrusted_text[:_MOST_CHARACTERS])
-    beginning = text[:_BEGINNING]
-    code = _code_weight(subject, text)
-    said = max(_said(_RESET, subject, beginning), _said(_LINK, subject, beginning))
+    lowered_subject, lowered = _lowered(subject), _lowered(text)
+    code = _code_weight(f"{subject}\n{text}", f"{lowered_subject}\n{lowered}")
+    beginning = lowered[:_BEGINNING]
+    said = max(_said(_RESET, lowered_subject, beginning), _said(_LINK, lowered_subject, beginning))
     if not (code or said):
         return False
-    besides = int(_SOON.search(text) is not None) + int(_UNASKED.search(text) is not None)
+    besides = int(_SOON.are_in(lowered)) + int(_UNASKED.are_in(lowered))
     # Who answers or discusses writes the words too.
     besides -= 2 if _ANSWER.match(subject) is not None else 0
     if code and besides + code >= _ENOUGH:
@@ -110,19 +146,21 @@ def _plain(text: str) -> str:
     return unicodedata.normalize("NFKC", text.translate(_WIDE_MARKS))
 
 
-def _said(words: re.Pattern[str], subject: str, beginning: str) -> int:
-    return (3 if words.search(subject) else 0) or (2 if words.search(beginning) else 0)
+def _said(sayings: _Sayings, subject: str, beginning: str) -> int:
+    return (3 if sayings.are_in(subject) else 0) or (2 if sayings.are_in(beginning) else 0)
 
 
-def _code_weight(subject: str, text: str) -> int:
+def _code_weight(whole: str, lowered: str) -> int:
     """Two for the words, two for a code beside them; words that parcels have too count one."""
-    whole = f"{subject}\n{text}"
-    for words, weight in ((_CODE, 2), (_WEAK_CODE, 1)):
-        for number, place in enumerate(words.finditer(whole)):
+    for sayings, weight in ((_CODE, 2), (_WEAK_CODE, 1)):
+        if not sayings.may_be_in(lowered):
+            continue
+        for number, place in enumerate(sayings.ways.finditer(lowered)):
             if number >= _MOST_PLACES:
                 break
             around = whole[max(0, place.start() - _CODE_BEFORE) : place.end() + _CODE_AFTER]
-            if _A_CODE.search(around.replace(place[0], " ", 1)) and not _OF_A_CARD.search(around):
+            said = whole[place.start() : place.end()]
+            if _A_CODE.search(around.replace(said, " ", 1)) and not _OF_A_CARD.search(around):
                 return weight + 2
     return 0
 

@@ -1,12 +1,19 @@
 """What mail that lets somebody in says, in its languages: regular expressions, one row for a language or a family.
 
-A row is a list of ways to say one thing; letter case is of no account. Another language is another row in each table.
+A row is a list of ways to say one thing, in lower case. Another language is another row in each table. What a row can
+match holds one of the table's stems: a text without any of them, as nearly all mail is, need not be matched.
 """
 
 # ruff: noqa: E501 - a row is a language, and is read as one
 
 from typing import Final
 
+CODE_STEMS: Final = (
+    "code", "one-time ", "onetime ", "otp", "einmalp", "einmalk", "mobiletan", "mobile-tan", "pushtan", "push-tan", "smstan", "sms-tan",
+    "à usage unique", "código", "contraseña de un", "codice", "password monouso", "password usa e", "password temporane",
+    "eenmalig", "kod ", "jednorazow", " kód", "код", "одноразовый", "проверочный", "skod", "kode", "koodi", "inen salasana", "kodu",
+    " şifre", "验证码", "驗證碼", "校验码", "动态密码", "一次性密码", "安全代码", "コード", "認証番号", "ワンタイム", "번호", "코드", "رمز ", "كلمة مرور لمرة", "קוד ",
+)  # fmt: skip
 CODE_WORDS: Final = (
     # English
     r"(?:verification|security|log-?in|sign-?in|sign in|log in|authentication|authenticator|access) (?:pass)?code",
@@ -48,6 +55,7 @@ CODE_WORDS: Final = (
     r"קוד (?:אימות|אבטחה|כניסה|חד[- ]פעמי)",
 )
 # Bookings, parcels and orders have these too: they need one more sign.
+WEAK_CODE_STEMS: Final = ("code", "your pin", "código", "codice", "kod potw", "twój kod", "ваш код", "kodu")
 WEAK_CODE_WORDS: Final = (
     r"confirmation code|\bpin code|\byour pin\b|your code|\bcode below\b",
     r"code de confirmation|votre code",
@@ -60,6 +68,11 @@ WEAK_CODE_WORDS: Final = (
     r"onay kodu",
 )
 
+RESET_STEMS: Final = (
+    "passphrase", "password", "account recovery", "recover your", "regain access", "passwort", "kennwort", "mot de passe", "contraseña",
+    "senha", "palavra-passe", "wachtwoord", "hasł", "hesla", "парол", "lösenord", "adgangskode", "passord", "salasanan", "şifre", "parola",
+    "密码", "密碼", "パスワード", "비밀번호", "إعادة تعيين", "סיסמ",
+)  # fmt: skip
 RESET_WORDS: Final = (
     r"(?:reset|recover|restore|set|choose|create)(?:ting)? (?:a |your |the )?(?:new )?(?:account )?(?:password|passphrase)",
     r"password (?:reset|recovery|change request)",
@@ -80,6 +93,12 @@ RESET_WORDS: Final = (
     r"إعادة تعيين كلمة (?:المرور|السر)|איפוס (?:ה)?סיסמ",
 )
 
+LINK_STEMS: Final = (
+    "link", "url", "click", "tap", "button", "sign in to", "verify ", "confirm ", "validate ", "bestätigen", "verifizieren", "lien ",
+    " votre ", "enlace ", "verific", "confirm", "conferm", "verifi", "potwierdź", "zweryfikuj", "ссылк", "подтвердите", "länk",
+    "bevestig ", "bekräfta din", "bekræft din", "giriş ba", "doğrula", "登录链接", "登入連結", "验证", "ログイン", "メールアドレスの確認", "로그인", "이메일",
+    "رابط", "קישור",
+)  # fmt: skip
 LINK_WORDS: Final = (
     r"magic link|(?:sign-?in|log-?in|one-?time|single-?use|access|passwordless) (?:link|url)",
     r"(?:link|click|tap|button)[^.\n]{0,60} to (?:sign|log) ?in\b|sign in to [^.\n]{1,40} (?:with|using) (?:this|the) link",
@@ -92,7 +111,7 @@ LINK_WORDS: Final = (
     r"inlog-?link|(?:bevestig|verifieer) (?:je|uw) (?:e-?mail|account)",
     r"link do logowania|(?:potwierdź|zweryfikuj) (?:swój )?(?:adres|konto)|ссылк\w для входа|подтвердите (?:адрес|почту|аккаунт|вход)",
     r"inloggningslänk|bekräfta din e-?post|login-?link|bekræft din e-?mail|giriş bağlantısı|e-?posta(?:nızı)? doğrula",
-    r"登录链接|登入連結|验证(?:您的)?(?:邮箱|电子邮件)|ログイン(?:用)?(?:リンク|URL)|メールアドレスの確認|로그인 링크|이메일 (?:주소 )?(?:인증|확인)",
+    r"登录链接|登入連結|验证(?:您的)?(?:邮箱|电子邮件)|ログイン(?:用)?(?:リンク|url)|メールアドレスの確認|로그인 링크|이메일 (?:주소 )?(?:인증|확인)",
     r"رابط (?:تسجيل )?الدخول|קישור (?:ה)?(?:התחברות|כניסה)",
 )
 

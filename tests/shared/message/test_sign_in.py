@@ -6,8 +6,20 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from shared.message.sign_in import is_sign_in_mail
+from shared.message.sign_in_words import (
+    CODE_STEMS,
+    CODE_WORDS,
+    LINK_STEMS,
+    LINK_WORDS,
+    RESET_STEMS,
+    RESET_WORDS,
+    WEAK_CODE_STEMS,
+    WEAK_CODE_WORDS,
+)
 from tests.shared.sign_in_messages import LETS_IN, NEAR_MISSES
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "sign-in-mail.md"
@@ -54,3 +66,28 @@ def test_no_text_is_beyond_it() -> None:
     for text in ("", "\x00", "\ud800", "https://[::1", "http://x/?" + "&" * 100, "٤٨٢٩١٣ رمز التحقق"):
         assert is_sign_in_mail(text, text, [text]) in {True, False}
     assert re.search(r"\S", DOCUMENT.read_text())
+
+
+@pytest.mark.parametrize(
+    ("stems", "ways"),
+    [
+        (CODE_STEMS, CODE_WORDS),
+        (WEAK_CODE_STEMS, WEAK_CODE_WORDS),
+        (RESET_STEMS, RESET_WORDS),
+        (LINK_STEMS, LINK_WORDS),
+    ],
+)
+def test_whatever_a_way_can_match_holds_a_stem_of_its_table(stems: tuple[str, ...], ways: tuple[str, ...]) -> None:
+    for way in ways:
+
+        @settings(max_examples=30, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(st.from_regex(re.compile(way), fullmatch=True))
+        def holds_a_stem(said: str) -> None:
+            assert any(stem in said for stem in stems)
+
+        holds_a_stem()
+
+
+def test_letter_case_is_of_no_account() -> None:
+    assert is_sign_in_mail("YOUR VERIFICATION CODE", "YOUR CODE IS 482913. IT EXPIRES IN TEN MINUTES.")
+    assert is_sign_in_mail("Doğrulama kodu", "DOĞRULAMA KODU: 482913. Geçerlidir 10 dakika.")
