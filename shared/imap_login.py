@@ -379,6 +379,9 @@ def _printable(untrusted_text: str) -> str:
 
 
 def _tls_context(login: ImapLogin) -> ssl.SSLContext:
+    if login.tls == "none" and login.ca_file is None:
+        # Never used; loading the machine's authorities takes longer than signing in.
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
         context = ssl.create_default_context(cafile=str(login.ca_file) if login.ca_file else None)
     except (OSError, ssl.SSLError) as error:
