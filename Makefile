@@ -68,7 +68,7 @@ format:
 
 lock: ## pin anew; the files name no index and no host
 	@deploy/environment dev $(VENV)
-	for extra in reader executor demo dev fuzz; do \
+	for extra in reader executor gate demo dev fuzz; do \
 	  $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --no-emit-find-links --no-annotate --no-header --extra $$extra pyproject.toml -o requirements/$$extra.txt; \
 	done

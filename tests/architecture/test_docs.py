@@ -7,7 +7,7 @@ CHECKOUT = Path(__file__).parents[2]
 DOCS = [*sorted((CHECKOUT / "docs").rglob("*.md")), CHECKOUT / "README.md"]
 CODE = [
     path
-    for package in ("agent_reader", "change_executor", "shared", "deploy")
+    for package in ("agent_reader", "change_executor", "read_gate", "shared", "deploy")
     for path in (CHECKOUT / package).rglob("*")
     if path.suffix in {".py", ".html", ".js", ".css"}
 ]

@@ -74,6 +74,7 @@ def test_every_socket_has_the_name_and_the_address_that_its_program_expects() ->
         LINK_SOCKET: ["/run/mailwarrant/reader.sock"],
         "intake": ["127.0.0.1:8621"],
         "review": ["127.0.0.1:8622", "[::1]:8622"],
+        "gate": ["127.0.0.1:8623"],
     } == given
 
 
