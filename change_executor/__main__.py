@@ -18,6 +18,7 @@ from shared.tokens import DEFAULT_LIFETIME_DAYS
 if TYPE_CHECKING:
     from change_executor.config import ExecutorSettings
     from change_executor.journal.journal import Journal
+    from change_executor.review.people import Role
 
 # The operator's mistake (a key, a name, a state of things), as against a failure of the machine.
 _MISTAKE: Final = 2
@@ -151,20 +152,65 @@ def undo(
 
 
 @user.command("add")
-def add_user(name: str, config: Config = DEFAULT_CONFIG) -> None:
+def add_user(
+    name: str,
+    role: Annotated[
+        str | None,
+        typer.Option(help="reviewer, or administrator: may also let people and agents in; the first person is one."),
+    ] = None,
+    config: Config = DEFAULT_CONFIG,
+) -> None:
     """Let a person decide; they come in by a link."""
     with _journal(config, may_create=True) as (journal, _):
         from change_executor.review.people import add_person  # noqa: PLC0415 - the journal is heavy
 
-        add_person(journal, name)
-        print(f"{name} may decide. Let them in by: {sys.argv[0]} user link {name} --config {config}")
+        person = add_person(journal, name, None if role is None else _role(role))
+        print(
+            f"{name} may decide, as {person.role.value}. "
+            f"Let them in by: {sys.argv[0]} user link {name} --config {config}"
+        )
+
+
+@user.command("list")
+def list_users(config: Config = DEFAULT_CONFIG) -> None:
+    """Print everybody who may decide, with their roles and what lets them in."""
+    with _journal(config) as (journal, _):
+        from change_executor.review.people import list_people  # noqa: PLC0415 - the journal is heavy
+
+        with journal.reading() as connection:
+            people = list_people(connection)
+        for person in people:
+            ways = [way for way, has in (("password", person.has_password), ("passkey", person.has_passkey)) if has]
+            print(f"{person.name:<20} {person.role.value:<14} {', '.join(ways) or 'no way in yet'}")
+
+
+@user.command("role")
+def give_role(name: str, role: str, config: Config = DEFAULT_CONFIG) -> None:
+    """Make a person a reviewer or an administrator."""
+    with _journal(config) as (journal, _):
+        from change_executor.review.people import change_role  # noqa: PLC0415 - the journal is heavy
+
+        with journal.writing() as writing:
+            change_role(writing, name, _role(role), _OPERATOR)
+        print(f"{name} is {role} now.")
+
+
+@user.command("remove")
+def remove_user(name: str, config: Config = DEFAULT_CONFIG) -> None:
+    """Let a person decide no more, at once; what they decided stays on record."""
+    with _journal(config) as (journal, _):
+        from change_executor.review.people import remove_person  # noqa: PLC0415 - the journal is heavy
+
+        with journal.writing() as writing:
+            remove_person(writing, name, _OPERATOR)
+        print(f"{name} decides no more.")
 
 
 @user.command("link")
 def link_user(name: str, config: Config = DEFAULT_CONFIG) -> None:
     """Print a link that lets a person in once, within ten minutes."""
     with _journal(config) as (journal, settings):
-        from change_executor.review.people import LINK_MINUTES, new_link  # noqa: PLC0415 - the journal is heavy
+        from change_executor.review.links import LINK_MINUTES, new_link  # noqa: PLC0415 - the journal is heavy
 
         secret = new_link(journal, name, secrets.token_bytes)
         _tell(f"For {name}, once, within {LINK_MINUTES} minutes:")
@@ -254,6 +300,15 @@ def show_audit(
         except NoSuchProposal:
             _tell(f"Nothing is on record about {named!r}.")
             raise typer.Exit(_MISTAKE) from None
+
+
+def _role(text: str) -> "Role":
+    from change_executor.review.people import PersonRefused, Role  # noqa: PLC0415 - with the command
+
+    try:
+        return Role(text)
+    except ValueError:
+        raise PersonRefused("unknown_role", f"There is no role {text!r}.", f"Use one of: {', '.join(Role)}.") from None
 
 
 def _published(files: list[Path]) -> dict[int, str]:

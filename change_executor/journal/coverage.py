@@ -19,6 +19,7 @@ COVERED: Final[Mapping[str, str]] = MappingProxyType(
         "moves": "id",
         "tokens": "id",
         "people": "name",
+        "passkeys": "id",
         "switches": "name",
         "examinations": "queue",
         "revoked_agents": "name",
@@ -27,7 +28,14 @@ COVERED: Final[Mapping[str, str]] = MappingProxyType(
 
 # Events whose subject names the row that they are about, by the part of their kind before the colon.
 _BY_SUBJECT: Final[Mapping[str, str]] = MappingProxyType(
-    {"token": "tokens", "person": "people", "stop": "switches", "queue": "examinations", "agent": "revoked_agents"}
+    {
+        "token": "tokens",
+        "person": "people",
+        "passkey": "passkeys",
+        "stop": "switches",
+        "queue": "examinations",
+        "agent": "revoked_agents",
+    }
 )
 
 Row = tuple[str, int | str]

@@ -175,7 +175,22 @@ people = Table(
     Column("name", String, primary_key=True),
     Column("password_hash", String, comment="argon2id, or null until the person has set one"),
     Column("created_at", UtcMicroseconds, nullable=False),
-    comment="A person who may decide.",
+    Column("role", String, nullable=False, server_default="reviewer", comment="reviewer or administrator"),
+    comment="A person who may decide; an administrator may also let others in, people and agents.",
+)
+
+passkeys = Table(
+    "passkeys",
+    metadata,
+    Column("id", String, primary_key=True, comment="credential id, base64url without padding"),
+    Column("person", String, ForeignKey("people.name"), nullable=False, index=True),
+    Column("public_key", String, nullable=False, comment="COSE_Key (RFC 9052 §7), base64url without padding"),
+    Column(
+        "sign_count", Integer, nullable=False, comment="what the authenticator counted at its last use; 0 for never"
+    ),
+    Column("created_at", UtcMicroseconds, nullable=False),
+    Column("used_at", UtcMicroseconds),
+    comment="A WebAuthn credential by which a person signs in.",
 )
 
 links = Table(
@@ -196,6 +211,8 @@ sessions = Table(
     Column("created_at", UtcMicroseconds, nullable=False),
     Column("seen_at", UtcMicroseconds, nullable=False),
     Column("ended_at", UtcMicroseconds),
+    Column("how", String, comment="what began it: link, password or passkey; null before version 3"),
+    Column("proved_at", UtcMicroseconds, comment="when the password or a passkey was given last, or null"),
     comment="A signed-in browser.",
 )
 

@@ -22,6 +22,8 @@ from change_executor.review import (
     live,
     log_pages,
     message_views,
+    own_ways,
+    people_pages,
     queue_pages,
     settings_pages,
     status_page,
@@ -31,8 +33,10 @@ from change_executor.review.error_page import PageError, Refusal, refusal_of_sta
 from change_executor.review.forms import MAX_FORM_OCTETS
 from change_executor.review.gate import Gate
 from change_executor.review.hub import Hub
+from change_executor.review.passkeys import Challenges, relying_party
 from change_executor.review.passwords import Passwords
 from change_executor.review.people import RandomOctets
+from change_executor.review.proving import for_administering, for_proved
 from change_executor.review.room import Handler, Room, for_acting, for_anyone, for_looking
 
 _STATIC_FOLDER: Final = Path(__file__).parent / "static"
@@ -43,17 +47,25 @@ _STATIC: Final = {
 
 
 class Access(Enum):
-    """Who may use a route. `ACTING`: a session, a form of this origin, and that session's own token in it."""
+    """Who may use a route.
+
+    `ACTING`: a session, a form of this origin, and that session's own token in it. `PROVED`: also the password or a
+    passkey within five minutes. `ADMINISTERING`: also an administrator.
+    """
 
     ANYONE = "anyone"
     LOOKING = "looking"
     ACTING = "acting"
+    PROVED = "proved"
+    ADMINISTERING = "administering"
 
 
 _DOORMEN: Final[dict[Access, Callable[[Room, Any], Handler]]] = {
     Access.ANYONE: for_anyone,
     Access.LOOKING: for_looking,
     Access.ACTING: for_acting,
+    Access.PROVED: for_proved,
+    Access.ADMINISTERING: for_administering,
 }
 
 
@@ -83,25 +95,33 @@ ROUTES: Final[tuple[tuple[str, str, Access, Any], ...]] = (
     ("POST", "/log/verify", Access.ACTING, log_pages.verify_chain),
     ("GET", "/agents", Access.LOOKING, agents_pages.agents),
     ("GET", "/agents/{agent}", Access.LOOKING, agents_pages.agent),
-    ("POST", "/agents/tokens", Access.ACTING, agents_pages.make_token),
-    ("POST", "/agents/tokens/{token}/revoke", Access.ACTING, agents_pages.end_token),
-    ("POST", "/agents/{agent}/revoke", Access.ACTING, agents_pages.end_agent),
+    ("POST", "/agents/tokens", Access.ADMINISTERING, agents_pages.make_token),
+    ("POST", "/agents/tokens/{token}/revoke", Access.ADMINISTERING, agents_pages.end_token),
+    ("POST", "/agents/{agent}/revoke", Access.ADMINISTERING, agents_pages.end_agent),
     ("GET", "/settings", Access.LOOKING, settings_pages.settings),
     ("POST", "/settings/keys", Access.ACTING, settings_pages.set_keys),
     ("POST", "/settings/notify", Access.ACTING, settings_pages.set_notify),
     ("POST", "/settings/sessions/end", Access.ACTING, settings_pages.end_one_session),
     ("POST", "/settings/sessions/end-others", Access.ACTING, settings_pages.end_others),
+    ("POST", "/settings/passkeys", Access.ACTING, own_ways.add_passkey),
+    ("POST", "/settings/passkeys/remove", Access.PROVED, own_ways.remove_passkey),
+    ("POST", "/settings/people", Access.ADMINISTERING, people_pages.let_in),
+    ("POST", "/settings/people/role", Access.ADMINISTERING, people_pages.set_role),
+    ("POST", "/settings/people/link", Access.ADMINISTERING, people_pages.make_link),
+    ("POST", "/settings/people/remove", Access.ADMINISTERING, people_pages.remove),
     ("GET", "/status", Access.LOOKING, status_page.status),
     ("POST", "/stop", Access.ACTING, desk.stop),
-    ("POST", "/resume", Access.ACTING, desk.resume),
+    ("POST", "/resume", Access.PROVED, desk.resume),
     ("GET", "/events", Access.LOOKING, live.events),
     ("GET", "/sign-in", Access.ANYONE, doors.sign_in_page),
     ("POST", "/sign-in", Access.ANYONE, doors.sign_in),
+    ("POST", "/sign-in/passkey", Access.ANYONE, doors.sign_in_by_passkey),
     ("POST", "/sign-out", Access.ACTING, doors.sign_out),
     ("GET", "/link", Access.ANYONE, doors.link_page),
     ("POST", "/link", Access.ANYONE, doors.link),
-    ("GET", "/password", Access.LOOKING, doors.password_page),
-    ("POST", "/password", Access.ACTING, doors.set_password),
+    ("GET", "/password", Access.LOOKING, own_ways.password_page),
+    ("POST", "/password", Access.ACTING, own_ways.set_password),
+    ("POST", "/password/remove", Access.PROVED, own_ways.remove_password),
     ("GET", "/static/{name}", Access.ANYONE, static),
 )
 
@@ -127,7 +147,19 @@ def make_app(
     """
     hub = Hub()
     reader = ReaderLink(settings.reader.socket, settings.reader.uid)
-    room = Room(settings, journal, clock, random_octets, passwords or Passwords(), separated, secure, hub, reader)
+    room = Room(
+        settings,
+        journal,
+        clock,
+        random_octets,
+        passwords or Passwords(),
+        separated,
+        secure,
+        hub,
+        reader,
+        Challenges(random_octets),
+        relying_party(settings.review),
+    )
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

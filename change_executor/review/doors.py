@@ -1,51 +1,54 @@
-"""The ways in and out: password, link, setting a password, signing out."""
+"""The ways in and out: password, passkey, link, signing out."""
 
-from datetime import timedelta
 from typing import Final
 
-import anyio
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 
-from change_executor.review.error_page import PageError, Refusal
 from change_executor.review.forms import Form, read_form
-from change_executor.review.passwords import too_weak
-from change_executor.review.people import LinkRefused, password_hash, spend_link, store_password
+from change_executor.review.links import LinkRefused, spend_link
+from change_executor.review.passkeys import PasskeyRefused, request_options
 from change_executor.review.rendering import render
 from change_executor.review.room import Room, html, see_other, way_back
-from change_executor.review.sessions import Session, begin_session, end_other_sessions, end_session
-
-# Those who wait hold their request open; past this a person is better told to come back.
-_MAX_WAITING_FOR_A_CHECK: Final = 20
-
-# Where the connection left whose process is at its other end.
-_PEER_UID: Final = "mailwarrant.peer_uid"
+from change_executor.review.sessions import How, Session, begin_session, end_session
+from change_executor.review.verifying import (
+    FORBIDDEN,
+    MAX_NAME_CHARACTERS,
+    WRONG_PASSKEY,
+    Wrong,
+    verify_passkey,
+    verify_password,
+)
 
 _WRONG: Final = "That name and password do not go together."
+# What a challenge is made for: to sign in, whoever it is.
+_PURPOSE: Final = "sign in"
 
 
-async def sign_in_page(room: Room, request: Request) -> Response:  # noqa: ARG001 - a handler's signature
+async def sign_in_page(room: Room, request: Request) -> Response:
     """`GET /sign-in`."""
-    return _sign_in(way_back(request.query_params.get("next", "/")))
+    return _sign_in(room, way_back(request.query_params.get("next", "/")))
 
 
 async def sign_in(room: Room, request: Request) -> Response:
-    """`POST /sign-in`: begin a session by name and password."""
+    """`POST /sign-in`: begin a session by `name` and `password`."""
     form = await read_form(request)
-    # No name is longer; what guesses are remembered by must not grow with what is sent.
-    name, back = form.text("name")[:41], way_back(form.text("next"))
-    source, now = source_of(request), room.clock()
-    wait = room.throttle.wait(source, name, now)
-    if wait > timedelta(0):
-        return _sign_in(back, name, _later(wait), 429)
-    room.throttle.failed(source, name, now)
-    if not await _check(room, name, form.text("password")):
-        return _sign_in(back, name, _WRONG, 403)
-    room.throttle.succeeded(source, name)
-    secret = await room.in_thread(_begin, room, name)
-    response = see_other(back)
-    room.set_cookie(response, secret)
-    return response
+    name, back = form.text("name")[:MAX_NAME_CHARACTERS], way_back(form.text("next"))
+    wrong = await verify_password(room, request, name, form.text("password"), _WRONG)
+    if wrong is not None:
+        return _sign_in(room, back, name, wrong)
+    return _come_in(room, await room.in_thread(_begin, room, name), back)
+
+
+async def sign_in_by_passkey(room: Room, request: Request) -> Response:
+    """`POST /sign-in/passkey`: begin a session by the `credential` that a browser answered with."""
+    form = await read_form(request)
+    back = way_back(form.text("next"))
+    try:
+        secret = await room.in_thread(_begin_by_passkey, room, form.text("credential"))
+    except PasskeyRefused:
+        return _sign_in(room, back, "", Wrong(WRONG_PASSKEY))
+    return _come_in(room, secret, back)
 
 
 async def sign_out(room: Room, request: Request, session: Session, form: Form) -> Response:  # noqa: ARG001 - a handler's signature
@@ -65,94 +68,38 @@ async def link(room: Room, request: Request) -> Response:
     """`POST /link`: spend a link and begin a session."""
     form = await read_form(request)
     try:
-        secret, has_password = await room.in_thread(_spend, room, form)
+        secret, can_prove = await room.in_thread(_spend, room, form)
     except LinkRefused:
-        return html(render("link.html", refused=True), 403)
-    response = see_other("/" if has_password else "/password")
-    room.set_cookie(response, secret)
-    return response
-
-
-async def password_page(room: Room, request: Request, session: Session) -> Response:  # noqa: ARG001 - a handler's signature
-    """`GET /password`."""
-    return await _password(room, session, None)
-
-
-async def set_password(room: Room, request: Request, session: Session, form: Form) -> Response:
-    """`POST /password`: set a first password, or another one by the one there is; ends the person's other sessions."""
-    name, source, now = session.person.name, source_of(request), room.clock()
-    new = form.text("password")
-    wrong = too_weak(new) or (None if new == form.text("again") else "The two are not the same.")
-    if wrong is not None:
-        return await _password(room, session, wrong, 422)
-    if session.person.has_password:
-        wait = room.throttle.wait(source, name, now)
-        if wait > timedelta(0):
-            return await _password(room, session, _later(wait), 429)
-        room.throttle.failed(source, name, now)
-        if not await _check(room, name, form.text("current")):
-            return await _password(room, session, "That is not the password you have.", 403)
-        room.throttle.succeeded(source, name)
-    hashed = await anyio.to_thread.run_sync(room.passwords.hash, new, limiter=room.password_threads)
-    await room.in_thread(_store, room, session, hashed)
-    return see_other("/")
-
-
-def source_of(request: Request) -> str:
-    """Return where a guess comes from: the peer's uid where the gate in front told it, else its address."""
-    uid = request.scope.get("extensions", {}).get(_PEER_UID)
-    if uid is not None:
-        return f"uid:{uid}"
-    return request.client.host if request.client is not None else "local"
-
-
-async def _check(room: Room, name: str, untrusted_password: str) -> bool:
-    if room.password_threads.statistics().tasks_waiting >= _MAX_WAITING_FOR_A_CHECK:
-        raise PageError(Refusal.TOO_MANY_SIGN_INS)
-    return await anyio.to_thread.run_sync(_check_now, room, name, untrusted_password, limiter=room.password_threads)
-
-
-def _check_now(room: Room, name: str, untrusted_password: str) -> bool:
-    stored = password_hash(room.journal, name)
-    if not room.passwords.matches(stored, untrusted_password):
-        return False
-    assert stored is not None, "nobody has no password"
-    if room.passwords.needs_rehash(stored):
-        renewed = room.passwords.hash(untrusted_password)
-        with room.journal.writing() as writing:
-            store_password(writing, name, renewed, rehash=True)
-    return True
+        return html(render("link.html", refused=True), FORBIDDEN)
+    return _come_in(room, secret, "/" if can_prove else "/password")
 
 
 def _begin(room: Room, name: str) -> str:
     with room.journal.writing() as writing:
-        return begin_session(writing, name, "password", room.random_octets)
+        return begin_session(writing, name, How.PASSWORD, room.random_octets)
+
+
+def _begin_by_passkey(room: Room, credential: str) -> str:
+    with room.journal.writing() as writing:
+        name = verify_passkey(room, writing, _PURPOSE, credential)
+        return begin_session(writing, name, How.PASSKEY, room.random_octets)
 
 
 def _spend(room: Room, form: Form) -> tuple[str, bool]:
     with room.journal.writing() as writing:
-        person = spend_link(writing, form.text("secret").strip(), forget_password=form.text("forget") == "yes")
-        return begin_session(writing, person.name, "link", room.random_octets), person.has_password
+        person = spend_link(writing, form.text("secret").strip(), begin_anew=form.text("forget") == "yes")
+        return begin_session(writing, person.name, How.LINK, room.random_octets), person.can_prove
 
 
-def _store(room: Room, session: Session, hashed: str) -> None:
-    with room.journal.writing() as writing:
-        store_password(writing, session.person.name, hashed)
-        end_other_sessions(writing, session.person.name, session.digest)
+def _come_in(room: Room, secret: str, back: str) -> Response:
+    response = see_other(back)
+    room.set_cookie(response, secret)
+    return response
 
 
-def _sign_in(back: str, name: str = "", wrong: str | None = None, status: int = 200) -> HTMLResponse:
-    return html(render("sign_in.html", next_path=back, name=name[:40], wrong=wrong), status)
-
-
-async def _password(room: Room, session: Session, wrong: str | None, status: int = 200) -> HTMLResponse:
-    frame = await room.in_thread(room.frame)
-    return html(room.page("password.html", session, frame, here="password", wrong=wrong), status)
-
-
-def _later(wait: timedelta) -> str:
-    seconds = max(int(wait.total_seconds() + 0.999), 1)
-    when = f"{seconds} seconds" if seconds < 120 else f"{(seconds + 59) // 60} minutes"  # noqa: PLR2004 - two minutes
-    if seconds == 1:
-        when = "1 second"
-    return f"Too many guesses. Try again in {when}."
+def _sign_in(room: Room, back: str, name: str = "", wrong: Wrong | None = None) -> Response:
+    options = None
+    if room.party is not None:
+        options = request_options(room.party, (), room.challenges.new(_PURPOSE, room.clock()))
+    says, status = (None, 200) if wrong is None else (wrong.says, wrong.status)
+    return html(render("sign_in.html", next_path=back, name=name[:40], wrong=says, options=options), status)

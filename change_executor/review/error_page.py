@@ -53,6 +53,41 @@ class Refusal(Enum):
         "The form belongs to another session. Nothing was changed.",
         "Open the page again and repeat what you did.",
     )
+    NOT_AN_ADMINISTRATOR = Words(
+        403,
+        "That takes an administrator",
+        "Tokens and people are an administrator's. Nothing was changed.",
+        "Ask one of them; the settings list who they are.",
+        ("/settings", "To the settings"),
+    )
+    NOTHING_TO_PROVE_BY = Words(
+        403,
+        "Set a password or a passkey first",
+        "This asks for your password or a passkey once more, and you have neither yet. Nothing was changed.",
+        "Set one of them, then repeat what you did.",
+        ("/password", "Set one"),
+    )
+    PASSKEY_REFUSED = Words(
+        422,
+        "That passkey was not kept",
+        "What the browser sent was not made for this page just now, or there are ten passkeys already.",
+        "Open the settings again and add it once more.",
+        ("/settings", "To the settings"),
+    )
+    LAST_WAY_IN = Words(
+        422,
+        "That is your only way in",
+        "Without it nothing would let you in any more. Nothing was changed.",
+        "Set a password, or add another passkey, first.",
+        ("/settings", "To the settings"),
+    )
+    PERSON_REFUSED = Words(
+        422,
+        "That cannot be done to this person",
+        "Nobody is called so, or somebody already is, or no administrator would be left. Nothing was changed.",
+        "Look at the list of people again.",
+        ("/settings", "To the settings"),
+    )
     MALFORMED_FORM = Words(
         400,
         "That form cannot be read",

@@ -49,7 +49,7 @@ _KINDS: Final[dict[What, tuple[str, ...]]] = {
         "proposal:found%",
         "move:%",
     ),
-    What.ACCESS: ("session:%", "person:%", "link:%", "token:%", "passkey:%", "stop:%"),
+    What.ACCESS: ("session:%", "person:%", "link:%", "token:%", "agent:%", "passkey:%", "stop:%"),
     What.EVERYTHING: ("%",),
 }
 

@@ -18,6 +18,7 @@ from change_executor.review.error_page import PageError, Refusal
 from change_executor.review.forms import SEEN_PREFIX, Form, read_form
 from change_executor.review.frame import Frame, read_frame
 from change_executor.review.hub import Hub
+from change_executor.review.passkeys import Challenges, RelyingParty
 from change_executor.review.passwords import CHECKS_AT_ONCE, Passwords, Throttle
 from change_executor.review.people import RandomOctets
 from change_executor.review.preferences import preferences_from
@@ -43,7 +44,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The page's dependencies. `separated` is False where the agent may run as the reviewer's own user."""
+    """The page's dependencies. `separated` is False where the agent may run as the reviewer's own user.
+
+    `party` is None where browsers offer no passkeys for the page's address.
+    """
 
     settings: ExecutorSettings
     journal: Journal
@@ -54,6 +58,8 @@ class Room:
     secure: bool
     hub: Hub
     reader: ReaderLink
+    challenges: Challenges
+    party: RelyingParty | None
     throttle: Throttle = field(default_factory=Throttle)
     threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_JOURNAL_THREADS))
     child_threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_CHILDREN_AT_ONCE))

@@ -1,17 +1,18 @@
-"""The settings: this person's sessions, this browser's keys and notifications, the people, and the stop button."""
+"""The settings: a person's ways in and sessions, this browser's keys and notifications, the people, the stop button."""
 
 import re
+from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import Connection, select
 from starlette.requests import Request
 from starlette.responses import Response
 
-from change_executor.journal import schema
 from change_executor.review.error_page import PageError, Refusal
 from change_executor.review.forms import Form
 from change_executor.review.frame import read_frame
-from change_executor.review.people import Person
+from change_executor.review.own_ways import passkey_options
+from change_executor.review.passkeys import list_passkeys
+from change_executor.review.people import Role, list_people
 from change_executor.review.preferences import KEYS_COOKIE, NOTIFY_COOKIE, OFF, ON, PREFERENCE_SECONDS
 from change_executor.review.room import Room, html, see_other
 from change_executor.review.sessions import Session, end_named_session, end_sessions_elsewhere, list_sessions
@@ -20,9 +21,17 @@ _SESSION_NAME: Final = re.compile(r"[0-9a-f]{16}", re.ASCII)
 _SWITCH: Final = frozenset({ON, OFF})
 
 
+@dataclass(frozen=True, slots=True)
+class LetIn:
+    """A link that was just made for somebody; shown this once."""
+
+    name: str
+    link: str = field(repr=False)
+
+
 async def settings(room: Room, request: Request, session: Session) -> Response:  # noqa: ARG001 - a handler's signature
     """`GET /settings`."""
-    return html(await room.in_thread(_settings_page, room, session))
+    return html(await room.in_thread(settings_page, room, session))
 
 
 async def set_keys(room: Room, request: Request, session: Session, form: Form) -> Response:  # noqa: ARG001 - a handler's signature
@@ -61,14 +70,21 @@ def _prefer(room: Room, cookie: str, form: Form) -> Response:
     return response
 
 
-def _settings_page(room: Room, session: Session) -> str:
+def settings_page(room: Room, session: Session, let_in: LetIn | None = None) -> str:
+    """Return the settings, with the link of somebody who was just let in."""
     with room.journal.reading() as connection:
         sessions = list_sessions(connection, session, room.clock())
-        people, frame = _people(connection), read_frame(connection)
-    return room.page("settings.html", session, frame, here="settings", sessions=sessions, people=people)
-
-
-def _people(connection: Connection) -> list[Person]:
-    columns = schema.people.c
-    rows = connection.execute(select(columns.name, columns.password_hash).order_by(columns.name))
-    return [Person(row.name, has_password=row.password_hash is not None) for row in rows]
+        people, frame = list_people(connection), read_frame(connection)
+        passkeys = list_passkeys(connection, session.person.name)
+    return room.page(
+        "settings.html",
+        session,
+        frame,
+        here="settings",
+        sessions=sessions,
+        people=people,
+        roles=list(Role),
+        passkeys=passkeys,
+        options=passkey_options(room, session, passkeys),
+        let_in=let_in,
+    )

@@ -110,6 +110,8 @@ def with_a_session(page: ReviewPage) -> tuple[httpx.Client, dict[str, str]]:
 
 Intruder = Callable[[ReviewPage], tuple[httpx.Client, dict[str, str]]]
 
+ACTING = {Access.ACTING, Access.PROVED, Access.ADMINISTERING}
+
 INTRUDERS: list[Intruder] = [
     nobody,
     with_a_proposer_token,
@@ -190,10 +192,23 @@ def test_the_table_of_routes_is_all_that_the_application_answers(review_page: Re
 
 
 def test_every_route_that_changes_something_but_the_ways_in_needs_a_session_and_its_token() -> None:
-    assert {("POST", "/sign-in"), ("POST", "/link")} == {
-        (method, path) for method, path, access, _ in ROUTES if method != "GET" and access is not Access.ACTING
+    assert {("POST", "/sign-in"), ("POST", "/sign-in/passkey"), ("POST", "/link")} == {
+        (method, path) for method, path, access, _ in ROUTES if method != "GET" and access not in ACTING
     }
-    assert {method for method, _, access, _ in ROUTES if access is Access.ACTING} == {"POST"}
+    assert {method for method, _, access, _ in ROUTES if access in ACTING} == {"POST"}
+
+
+def test_what_gives_others_power_asks_who_is_there_and_what_lets_others_in_asks_for_an_administrator() -> None:
+    def paths(access: Access) -> set[str]:
+        return {path for _, path, needed, _ in ROUTES if needed is access}
+
+    assert {"/resume", "/settings/passkeys/remove", "/password/remove"} == paths(Access.PROVED)
+    administering = {path for _, path, _, _ in ROUTES if path.startswith("/settings/people")} | {
+        "/agents/tokens",
+        "/agents/tokens/{token}/revoke",
+        "/agents/{agent}/revoke",
+    }
+    assert administering == paths(Access.ADMINISTERING)
 
 
 @pytest.mark.parametrize("intruder", INTRUDERS, ids=name_of)
@@ -203,7 +218,7 @@ def test_nobody_else_decides_or_stops_or_resumes(review_page: ReviewPage, intrud
     client, fields = intruder(review_page)
     before, recorded = states(review_page, proposals), events(review_page)
     for method, path, access, _ in ROUTES:
-        if access is not Access.ACTING:
+        if access not in ACTING:
             continue
         action = path.rpartition("/")[2]
         answer = client.request(method, concrete(path, proposals), data=fields | seen.get(action, {}))

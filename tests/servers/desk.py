@@ -28,8 +28,9 @@ from change_executor.journal.surroundings import keep_thread, sender_digest
 from change_executor.lifecycle import Event
 from change_executor.policy import policy_version
 from change_executor.review.app import make_app
+from change_executor.review.links import new_link
 from change_executor.review.passwords import Passwords
-from change_executor.review.people import add_person, new_link, store_password
+from change_executor.review.people import Role, add_person, password_hash, store_password
 from tests.servers.page import Served
 
 if TYPE_CHECKING:
@@ -119,9 +120,9 @@ class Rows:
     clock: Clock
     _numbers: Iterator[int] = field(default_factory=lambda: iter(range(1, 1_000_000)))
 
-    def person(self, name: str = PERSON) -> str:
-        """A person with a password, and a link for them."""
-        add_person(self.journal, name)
+    def person(self, name: str = PERSON, role: Role | None = None) -> str:
+        """A person with a password, and a link for them; the first one is an administrator."""
+        add_person(self.journal, name, role)
         with self.journal.writing() as writing:
             store_password(writing, name, CHEAP.hash(PASSWORD))
         return self.link(name)
@@ -299,9 +300,12 @@ class ReviewPage:
         return client
 
     def signed_in(self, name: str = PERSON) -> httpx.Client:
-        """A client of a person who is signed in by a link."""
+        """A client of a person who is signed in: by the password, or by a link where there is none."""
         client = self.client()
-        answer = client.post("/link", data={"secret": self.rows.link(name)})
+        if password_hash(self.journal, name) is None:
+            answer = client.post("/link", data={"secret": self.rows.link(name)})
+        else:
+            answer = client.post("/sign-in", data={"name": name, "password": PASSWORD})
         assert answer.status_code == 303, answer.text
         return client
 

@@ -1,6 +1,6 @@
-// Everything on these pages works without this file. It fills in the code of a link, keeps an open list and the ages
-// right, tells that something changed, stops a second click, and takes keys. It makes no markup from strings, and
-// moves nothing under the cursor.
+// Everything on these pages but passkeys works without this file. It fills in the code of a link, asks for passkeys,
+// keeps an open list and the ages right, tells that something changed, stops a second click, and takes keys. It makes
+// no markup from strings, and moves nothing under the cursor.
 
 const MINUTE = 60_000;
 const CHORD_MILLISECONDS = 1_500;
@@ -33,7 +33,7 @@ function fillInLinkCode() {
 }
 
 function stopSecondClicks() {
-  for (const form of findAll('form[method="post"]')) {
+  for (const form of findAll('form[method="post"]:not([data-passkey])')) {
     form.addEventListener("submit", (event) => {
       if (form.dataset.sent) {
         event.preventDefault();
@@ -46,6 +46,27 @@ function stopSecondClicks() {
   addEventListener("pageshow", () => {
     for (const form of findAll("form[data-sent]")) delete form.dataset.sent;
   });
+}
+
+// WebAuthn Level 3: the options and the answer travel as JSON, so that nothing more is needed than to pass them on.
+function usePasskeys() {
+  if (!window.PublicKeyCredential?.parseRequestOptionsFromJSON) return;
+  for (const form of findAll("form[data-passkey]")) {
+    form.hidden = false;
+    form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const options = JSON.parse(form.dataset.passkey);
+      try {
+        const credential = options.user
+          ? await navigator.credentials.create({ publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(options) })
+          : await navigator.credentials.get({ publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(options) });
+        find("[data-credential]", form).value = JSON.stringify(credential.toJSON());
+        form.submit();
+      } catch {
+        find('[role="status"]', form).hidden = false;
+      }
+    });
+  }
 }
 
 /* ages */
@@ -350,6 +371,7 @@ function teachKeys() {
 
 fillInLinkCode();
 stopSecondClicks();
+usePasskeys();
 setInterval(keepAgesRight, MINUTE / 2);
 countChosen();
 askForNotifications();

@@ -220,13 +220,17 @@ def test_a_journal_of_the_first_version_is_taken_along_with_all_that_it_holds(
         ).all()
         assert () == verify(connection).findings
         assert ["move"] == connection.execute(select(schema.moves.c.method)).scalars().all()
-    covered = ["evidence", "moves", "tokens", "people", "switches", "examinations", "texts"]
+        assert ["administrator"] == connection.execute(select(schema.people.c.role)).scalars().all()
+    # People are stated once more: each got a role.
+    covered = ["evidence", "moves", "tokens", "people", "switches", "examinations", "texts", "people"]
     assert [("journal:adopt", table) for table in covered] == [tuple(row) for row in kinds]
     journal.close()
     for number, change in enumerate(
         (
             "UPDATE moves SET target_mailbox = 'Trash'",
             "UPDATE people SET password_hash = 'x'",
+            "UPDATE people SET role = 'reviewer'",
+            "INSERT INTO passkeys VALUES ('x', 'ada', 'x', 0, 0, NULL)",
             "UPDATE tokens SET digest = 'x'",
             "UPDATE switches SET since = 0",
             "UPDATE texts SET text = 'Please move it' WHERE kind = 'reason'",

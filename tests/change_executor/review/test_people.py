@@ -11,11 +11,13 @@ from sqlalchemy import select, text
 
 from change_executor.journal import schema
 from change_executor.journal.open import open_journal
+from change_executor.review.links import LinkRefused, new_link, spend_link
 from change_executor.review.passwords import FREE_GUESSES, Passwords, Throttle, too_weak
-from change_executor.review.people import LinkRefused, PersonRefused, add_person, new_link, spend_link
+from change_executor.review.people import PersonRefused, add_person
 from change_executor.review.sessions import (
     ABSOLUTE_LIMIT,
     IDLE_LIMIT,
+    How,
     begin_session,
     csrf_matches,
     end_session,
@@ -71,7 +73,7 @@ def test_a_link_has_256_bits_opens_once_and_only_for_ten_minutes(page: ReviewPag
     page.clock.pass_by(minutes=10)
     assert 403 == client.post("/link", data={"secret": late}).status_code
     with page.journal.writing() as writing, pytest.raises(LinkRefused):
-        spend_link(writing, "A" * 43, forget_password=False)
+        spend_link(writing, "A" * 43, begin_anew=False)
 
 
 def test_looking_at_a_link_spends_nothing(page: ReviewPage) -> None:
@@ -212,7 +214,7 @@ def test_a_weak_or_endless_password_is_refused(password: str) -> None:
 
 def test_a_session_ends_idle_at_last_and_by_signing_out(page: ReviewPage) -> None:
     with page.journal.writing() as writing:
-        idle, ended = (begin_session(writing, PERSON, "link", secrets.token_bytes) for _ in range(2))
+        idle, ended = (begin_session(writing, PERSON, How.LINK, secrets.token_bytes) for _ in range(2))
     session = find_session(page.journal, ended)
     assert session is not None
     assert csrf_matches(session, session.csrf)

@@ -20,7 +20,7 @@ from change_executor.lifecycle import Event, TransitionRefused
 from change_executor.policy import policy_version
 from change_executor.review.case import Case, read_case
 from change_executor.review.decisions import DecisionRefused, Desk, LookedAt, SessionEnded, Settled
-from change_executor.review.sessions import begin_session, end_session, find_session
+from change_executor.review.sessions import How, begin_session, end_session, find_session
 from shared.proposal import State
 from tests.servers.desk import PERSON, Clock, Rows, journal_for, reading, settings_for
 
@@ -64,7 +64,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
     rows = Rows(journal, settings, clock)
     rows.person()
     with journal.writing() as writing:
-        secret = begin_session(writing, PERSON, "link", secrets.token_bytes)
+        secret = begin_session(writing, PERSON, How.LINK, secrets.token_bytes)
     session = find_session(journal, secret)
     assert session is not None
     yield Room(journal, rows, Desk(journal, settings, session), clock)

@@ -10,7 +10,7 @@ import pytest
 from change_executor.journal.forget import forget_texts
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Waiting
-from change_executor.review import doors, wording
+from change_executor.review import verifying, wording
 from change_executor.switch import press_stop
 from tests.servers.desk import ReviewPage, reading
 
@@ -77,7 +77,7 @@ def test_the_time_left_is_told_in_the_nearest_unit(remaining: timedelta, words: 
 
 @pytest.mark.parametrize(("seconds", "words"), [(0.4, "1 second."), (2, "2 seconds."), (120, "2 minutes.")])
 def test_one_second_is_no_seconds(seconds: float, words: str) -> None:
-    assert doors._later(timedelta(seconds=seconds)).endswith(f"Try again in {words}")
+    assert verifying._later(timedelta(seconds=seconds)).endswith(f"Try again in {words}")
 
 
 def test_every_reason_to_wait_has_its_sentence() -> None:
