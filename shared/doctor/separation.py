@@ -41,11 +41,11 @@ def look_at_separation(installation: Installation, looking: Looking) -> None:
 
 def _look_at_houses(installation: Installation, looking: Looking) -> None:
     own, other = installation.own.user, installation.other.user
+    _look_at_peer(installation, looking)
+    if own is None:
+        fix = "systemd-sysusers deploy/sysusers.d/mailwarrant.conf"
+        looking.find(Fault.HOUSES_TOGETHER, f"there is no user {installation.own.command}", fix)
     if own is None or other is None:
-        missing = installation.own.command if own is None else installation.other.command
-        looking.find(
-            Fault.HOUSES_TOGETHER, f"there is no user {missing}", "systemd-sysusers deploy/sysusers.d/mailwarrant.conf"
-        )
         return
     if own.uid == 0:
         looking.find(
@@ -61,15 +61,21 @@ def _look_at_houses(installation: Installation, looking: Looking) -> None:
             f"{own.name} has the shell {own.shell}",
             f"usermod --shell /usr/sbin/nologin {own.name}",
         )
-    if installation.peer_uid is None or installation.peer_uid != other.uid:
-        key = "[server] executor_uid" if installation.is_reader else "[reader] uid"
-        said = "is not set" if installation.peer_uid is None else f"is {installation.peer_uid}, not {other.uid}"
-        looking.find(Fault.PEER_UID, f"{key} {said}", f"In {installation.own.config}: set it to {other.uid}")
     for gid in sorted(own.groups & {other.gid}):
         fix = f"gpasswd --delete {own.name} {group_name(gid)}"
         looking.find(Fault.HOUSE_GROUP, f"{own.name} is in the group {group_name(gid)} of {other.name}", fix)
     for name in _strong_groups(own):
         looking.find(Fault.HOUSE_GROUP, f"{own.name} is in the group {name}", f"gpasswd --delete {own.name} {name}")
+
+
+def _look_at_peer(installation: Installation, looking: Looking) -> None:
+    other = installation.other.user
+    if other is not None and installation.peer_uid == other.uid:
+        return
+    key = "[server] executor_uid" if installation.is_reader else "[reader] uid"
+    said = "is not set" if installation.peer_uid is None else f"is {installation.peer_uid}"
+    fix = f"In {installation.own.config}: set it to `id -u {installation.other.command}`"
+    looking.find(Fault.PEER_UID, f"{key} {said}", fix)
 
 
 def _look_at_agent(agent: User, installation: Installation, looking: Looking) -> None:
