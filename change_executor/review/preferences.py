@@ -25,9 +25,9 @@ class Preferences:
 DEFAULTS: Final = Preferences()
 
 
-def preferences_from(untrusted_cookies: Mapping[str, str]) -> Preferences:
-    """Return what a browser's cookies say; each preference has a default."""
+def preferences_from(untrusted_cookies: Mapping[str, str], prefix: str = "") -> Preferences:
+    """Return what a browser's cookies say; each preference has a default. `prefix` stands before their names."""
     return Preferences(
-        keys=untrusted_cookies.get(KEYS_COOKIE) != OFF,
-        notify=untrusted_cookies.get(NOTIFY_COOKIE) == ON,
+        keys=untrusted_cookies.get(prefix + KEYS_COOKIE) != OFF,
+        notify=untrusted_cookies.get(prefix + NOTIFY_COOKIE) == ON,
     )

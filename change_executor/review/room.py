@@ -31,8 +31,8 @@ _JOURNAL_THREADS: Final = 8
 # Each is a process that may take a second of processor time and 512 MiB.
 _CHILDREN_AT_ONCE: Final = 2
 # The __Host- prefix needs Secure, which some browsers refuse on http://localhost.
-_COOKIE_PLAIN: Final = "mailwarrant_session"
-_COOKIE_SECURE: Final = "__Host-mailwarrant_session"
+_HOST_PREFIX: Final = "__Host-"
+_COOKIE: Final = "mailwarrant_session"
 
 # The pages that signing in may lead back to, beside the queue and the proposals.
 _PAGES: Final = frozenset({"log", "agents", "settings", "status", "password"})
@@ -71,13 +71,21 @@ class Room:
 
     def cookie_name(self) -> str:
         """Return the name of the session's cookie."""
-        return _COOKIE_SECURE if self.secure else _COOKIE_PLAIN
+        return self.cookie_prefix() + _COOKIE
+
+    def cookie_prefix(self) -> str:
+        """Return what stands before each cookie's name: over TLS, the mark that only this very host can have set it."""
+        return _HOST_PREFIX if self.secure else ""
 
     async def session(self, request: Request) -> Session | None:
         """Return the session that the request's cookie opens, or None. An Authorization field opens nothing."""
         secret = request.cookies.get(self.cookie_name())
         session = await self.in_thread(find_session, self.journal, secret)
-        return None if session is None else replace(session, preferences=preferences_from(request.cookies))
+        return (
+            None
+            if session is None
+            else replace(session, preferences=preferences_from(request.cookies, self.cookie_prefix()))
+        )
 
     def set_cookie(self, response: Response, secret: str) -> None:
         """Give the browser a session; it forgets it at its end, and the server has limits of its own."""

@@ -65,7 +65,13 @@ def _prefer(room: Room, cookie: str, form: Form) -> Response:
         raise PageError(Refusal.MALFORMED_FORM)
     response = see_other("/settings")
     response.set_cookie(
-        cookie, switch, max_age=PREFERENCE_SECONDS, path="/", httponly=True, secure=room.secure, samesite="strict"
+        room.cookie_prefix() + cookie,
+        switch,
+        max_age=PREFERENCE_SECONDS,
+        path="/",
+        httponly=True,
+        secure=room.secure,
+        samesite="strict",
     )
     return response
 
