@@ -139,7 +139,8 @@ def _credential_file(name: str, where: str) -> Path:
         raise ConfigurationError(
             where,
             f"the credential `{name}` was not handed over: no service manager started this.",
-            f"Start the unit, with LoadCredential={name}:PATH in it; by hand, use `secret_file`.",
+            f"Start the unit, with LoadCredential={name}:PATH in it; by hand, use `secret_file`. "
+            "To try the logins: sudo mailwarrant-doctor.",
         )
     return Path(folder, name)
 

@@ -23,7 +23,7 @@ def doctor(
             "--probe-rights", help="Ask the mail server: SELECT each mailbox once, which ends \\Recent there."
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json/--text", help="One line of JSON, or text.")] = False,
     part: Annotated[Part, typer.Option(help="Files, users and units; or logins and what is kept; or all.")] = Part.ALL,
     user: Annotated[str | None, typer.Option(help="Whom the reader runs as, where it is not agent-reader.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="A user that an agent runs as; more than once.")] = None,

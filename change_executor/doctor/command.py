@@ -17,7 +17,7 @@ _MISTAKE: Final = 2
 
 def doctor(
     config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = _CONFIG,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json/--text", help="One line of JSON, or text.")] = False,
     part: Annotated[Part, typer.Option(help="Files, users and units; or login and journal; or all.")] = Part.ALL,
     user: Annotated[str | None, typer.Option(help="Whom the executor runs as, if not change-executor.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="A user that an agent runs as; more than once.")] = None,

@@ -183,10 +183,10 @@ class Report:
         return FOUND if self.findings else NOT_SEEN if self.unseen else FINE
 
     def json(self, program: str) -> str:
-        """Return the report as one JSON object."""
+        """Return the report as one JSON object on one line."""
         found = [{"code": each.fault, "what": each.what, "why": each.why, "fix": each.fix} for each in self.findings]
         whole = {"program": program, "findings": found, "unseen": self.unseen, "notes": self.notes}
-        return json.dumps(whole, ensure_ascii=False, indent=1)
+        return json.dumps(whole, ensure_ascii=False)
 
     def lines(self, program: str) -> list[str]:
         """Return the report as lines for a person."""

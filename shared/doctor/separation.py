@@ -17,10 +17,9 @@ _STRONG: Final = frozenset(
 _NO_SHELL: Final = frozenset({"", "/usr/sbin/nologin", "/sbin/nologin", "/bin/false", "/usr/bin/false"})
 _SUDO_SECONDS: Final = 20.0
 # What deploy/sudoers lets an agent do, and no more.
+_ASK: Final = r"/usr/local/bin/mailwarrant-agent (mcp|digest|digest --peek)"
 _OURS: Final = re.compile(
-    r"\((agent-reader|change-executor|root)\) NOPASSWD: "
-    r"/usr/local/bin/(agent-reader (mcp|doctor)|change-executor (digest|digest --peek|doctor)|mailwarrant-doctor)"
-    r"( \"\")?"
+    rf"\(mailwarrant-agent\) NOPASSWD: {_ASK}(, {_ASK})*|\(root\) NOPASSWD: /usr/local/bin/mailwarrant-doctor \"\""
 )
 
 

@@ -14,11 +14,13 @@ import pytest
 from shared.doctor.finding import WHY, Fault, Finding, Report
 from shared.doctor.separation import too_wide
 from shared.doctor.users import tried_as
-from tests.deploy.doctor_plants import PLANTS, Plant
+from tests.deploy.doctor_plants import PLANTS
 from tests.deploy.doctor_world import AGENT, World, installed_tree, user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from tests.deploy.planting import Plant
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +91,17 @@ User agent may run the following commands on host:
 
 
 def test_sudo_may_give_what_our_file_gives_and_nothing_else() -> None:
-    ours = "    (change-executor) NOPASSWD: /usr/local/bin/change-executor digest --peek\n"
+    ours = (
+        "    (mailwarrant-agent) NOPASSWD: /usr/local/bin/mailwarrant-agent mcp, "
+        "/usr/local/bin/mailwarrant-agent digest --peek\n"
+        '    (root) NOPASSWD: /usr/local/bin/mailwarrant-doctor ""\n'
+    )
     assert [] == too_wide(LISTING + ours)
     for wide in (
         "(ALL : ALL) ALL",
-        "(change-executor) NOPASSWD: /usr/local/bin/change-executor digest --peek, /bin/sh",
+        "(mailwarrant-agent) NOPASSWD: /usr/local/bin/mailwarrant-agent mcp, /bin/sh",
+        "(root) NOPASSWD: /usr/local/bin/mailwarrant-doctor",
+        "(root) NOPASSWD: /usr/local/bin/mailwarrant-agent mcp",
     ):
         assert [wide] == too_wide(f"{LISTING}{ours}    {wide}\n")
     assert [] == too_wide("User agent is not allowed to run sudo on host.\n")

@@ -229,24 +229,112 @@ def test_each_environment_has_its_own_house_only(machine: Machine) -> None:
     assert machine.run("/opt/mailwarrant/executor/bin/python", "-I", "-c", "import mcp").returncode != 0
 
 
-def test_a_service_cannot_leave_its_confinement(machine: Machine) -> None:
-    for service in ("agent-reader", "change-executor"):
-        inside = service_shell(machine, service)
-        for attempt in (
-            "touch /etc/x",
-            "touch /opt/mailwarrant/x",
-            "ls /home/ada",
-            "unshare --user true",
-            "python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)'",
-            "python3 -c 'import ctypes; assert ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0'",
-            "python3 -c 'import mmap; mmap.mmap(-1, 4096, prot=mmap.PROT_WRITE | mmap.PROT_EXEC)'",
-            "sudo -n true",
-        ):
-            assert machine.run(*inside, attempt).returncode != 0, f"{service}: {attempt}"
-            # The control: root outside of it may, so there is something to be kept from.
-            assert machine.run("bash", "-c", attempt).returncode == 0, attempt
-        machine.said("rm", "/etc/x", "/opt/mailwarrant/x")
-        assert machine.run(*inside, f"touch /var/lib/{service}/x && rm /var/lib/{service}/x").returncode == 0
+# Each is refused inside, and works for root outside: so there is something to be kept from.
+ATTEMPTS: Final = (
+    # Writing outside its own folder, and looking at what is another user's.
+    "touch /etc/x",
+    "touch /opt/mailwarrant/x",
+    "touch /home/x",
+    "ls /home/ada",
+    "ls /root/answers",
+    "ls /etc/mailwarrant/secrets/",
+    "ls /var/lib/OTHER",
+    "kill -0 OTHERPID",
+    "cat /proc/OTHERPID/environ",
+    # Other processes' memory, raw sockets, code made while it runs.
+    "python3 -c 'import ctypes; assert ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0'",
+    "python3 -c 'import socket; socket.socket(socket.AF_PACKET, socket.SOCK_RAW)'",
+    "python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)'",
+    "python3 -c 'import mmap; mmap.mmap(-1, 4096, prot=mmap.PROT_WRITE | mmap.PROT_EXEC)'",
+    # New privileges.
+    "sudo -n true",
+    "grep -q ^NoNewPrivs:.0 /proc/self/status",
+    "touch /var/lib/SERVICE/y && chmod 4755 /var/lib/SERVICE/y",
+    "python3 -c 'import os; os.setuid(0)'",
+    # System calls that no service of ours needs.
+    "unshare --user true",
+    """python3 -c 'import os; os.chroot("/")'""",
+    "mount --bind /srv /mnt && umount /mnt",
+    "setarch linux32 true",
+    "hostname there",
+)
+
+
+@pytest.mark.parametrize("service", ["agent-reader", "change-executor"])
+def test_a_service_cannot_leave_its_confinement(machine: Machine, service: str) -> None:
+    other = {"agent-reader": "change-executor", "change-executor": "agent-reader"}[service]
+    inside, pid = service_shell(machine, service), str(main_pid(machine, other))
+    for named in ATTEMPTS:
+        attempt = named.replace("OTHERPID", pid).replace("OTHER", other).replace("SERVICE", service)
+        assert machine.run(*inside, attempt).returncode != 0, attempt
+        assert machine.run("bash", "-c", attempt).returncode == 0, attempt
+    machine.said("rm", "-f", "/etc/x", "/opt/mailwarrant/x", "/home/x", f"/var/lib/{service}/y")
+    assert machine.run(*inside, f"touch /var/lib/{service}/x && rm /var/lib/{service}/x").returncode == 0
+
+
+def doctor(machine: Machine) -> tuple[int, set[str], str]:
+    """Exit status, the codes that were found, and all that was said."""
+    done = machine.run("mailwarrant-doctor", "--json")
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(reports) == 4, done.stdout + done.stderr
+    return done.returncode, {each["code"] for report in reports for each in report["findings"]}, done.stdout
+
+
+def test_the_doctor_finds_nothing_and_tries_both_logins(machine: Machine) -> None:
+    status, found, said = doctor(machine)
+    assert (0, set()) == (status, found), said
+    assert machine.run("mailwarrant-doctor", "--probe-rights").returncode == 0
+    assert "read-only enforced by the server" in machine.said("mailwarrant-doctor")
+    # By hand, as the service's own user, no password is handed over: that is said, with the command that has one.
+    by_hand = machine.run("agent-reader", "doctor", "--part", "program", user="agent-reader")
+    assert by_hand.returncode == 2
+    assert "sudo mailwarrant-doctor" in by_hand.stdout
+
+
+def test_the_doctor_finds_what_was_loosened(machine: Machine) -> None:
+    secrets, command = "/etc/mailwarrant/secrets", "/opt/mailwarrant/reader/bin/agent-reader"
+    for loosen, mend, code in (
+        (
+            f"chmod 755 {secrets}; chmod 444 {secrets}/move",
+            f"chmod 400 {secrets}/move; chmod 700 {secrets}",
+            "secret_readable",
+        ),
+        (f"chmod 666 {command}", f"chmod 755 {command}", "code_writable"),
+        ("usermod -aG mailwarrant-link agent", "gpasswd -d agent mailwarrant-link", "link_group"),
+        ("systemctl stop test-imap", "systemctl start test-imap", "login"),
+        ("touch /var/lib/agent-reader/z.db", "rm /var/lib/agent-reader/z.db", "state_owner"),
+        ("echo 'agent ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/wide", "rm /etc/sudoers.d/wide", "agent_sudo"),
+    ):
+        machine.shell(loosen)
+        status, found, said = doctor(machine)
+        assert (1, True) == (status, code in found), said
+        machine.shell(mend)
+    eventually(lambda: doctor(machine)[0] == 0, "nothing to be wrong any more")
+
+
+def test_by_sudo_an_agent_runs_four_commands_and_reads_no_token(machine: Machine) -> None:
+    machine.said("/root/mailwarrant/deploy/install", "--answers", "/root/answers", "--sudoers", "agent")
+    machine.shell(
+        "install -m 400 -o mailwarrant-agent -g mailwarrant-agent /home/agent/reader.token"
+        " /var/lib/mailwarrant-agent/reader-token"
+    )
+
+    def by_sudo(*words: str) -> subprocess.CompletedProcess[str]:
+        return machine.run("runuser", "-u", "agent", "--", "sudo", "-n", *words)
+
+    told = by_sudo("-u", "mailwarrant-agent", "mailwarrant-agent", "digest", "--peek")
+    assert told.returncode == 0, told.stderr
+    assert by_sudo("mailwarrant-doctor").returncode == 0
+    for refused in (
+        ("-u", "mailwarrant-agent", "mailwarrant-agent", "mcp", "--token-file=/etc/shadow"),
+        ("-u", "mailwarrant-agent", "cat", "/var/lib/mailwarrant-agent/reader-token"),
+        ("-u", "agent-reader", "agent-reader", "token", "list"),
+        ("mailwarrant-doctor", "--json"),
+        ("-E", "-u", "mailwarrant-agent", "mailwarrant-agent", "digest"),
+        ("true",),
+    ):
+        assert by_sudo(*refused).returncode != 0, refused
+    assert doctor(machine)[:2] == (0, set())
 
 
 def service_shell(machine: Machine, service: str) -> list[str]:

@@ -55,7 +55,7 @@ def install_code(tree: Path, also: Mapping[str, str] | None = None) -> None:
     source = tree / "root" / "mailwarrant"
     shutil.rmtree(source, ignore_errors=True)
     source.mkdir()
-    for name in ("agent_reader", "change_executor", "shared", "deploy", "docs", "requirements"):
+    for name in ("agent_reader", "change_executor", "read_gate", "shared", "deploy", "docs", "requirements"):
         shutil.copytree(CHECKOUT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name, text in (also or {}).items():
         (source / name).write_text(text)
