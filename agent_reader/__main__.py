@@ -9,6 +9,7 @@ import typer
 
 from agent_reader.access_commands.reads import reads_app
 from agent_reader.access_commands.tokens import token_app
+from agent_reader.backup_commands import backup, restore
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.doctor.command import doctor
 from agent_reader.forget_command import forget
@@ -23,6 +24,8 @@ app = typer.Typer(help="The reader: an agent may look at a mailbox, and cannot c
 app.add_typer(token_app, name="token")
 app.add_typer(reads_app, name="reads")
 app.add_typer(oauth_app(lambda path: load_settings(path, ReaderSettings).accounts, DEFAULT_PATH), name="oauth")
+app.command()(backup)
+app.command()(restore)
 app.command()(doctor)
 app.command()(setup)
 app.command()(status)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from change_executor.backup_commands import backup, restore
 from change_executor.doctor.command import doctor
 from change_executor.setup_command import setup
 from shared.oauth_command import oauth_app
@@ -48,6 +49,8 @@ app.add_typer(audit, name="audit")
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 DEFAULT_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
 app.add_typer(oauth_app(lambda path: _settings(path).credentials, DEFAULT_CONFIG), name="oauth")
+app.command()(backup)
+app.command()(restore)
 app.command()(doctor)
 app.command()(setup)
 
@@ -278,8 +281,8 @@ def export_audit(
     with _journal(config) as (journal, _):
         from change_executor.records import export_events  # noqa: PLC0415 - the journal is heavy
 
-        with journal.reading() as connection:
-            for line in export_events(connection, after):
+        for lines in export_events(journal.reading, after):
+            for line in lines:
                 print(line)
 
 

@@ -25,6 +25,8 @@ class Event(StrEnum):
     # the clock and the policy
     EXPIRE = "expire"
     POLICY_CHANGED = "policy_changed"
+    # a person, who put an older copy of the journal back
+    RESTORE = "restore"
     # a person, who revokes the agent
     REVOKE = "revoke"
     # evidence
@@ -55,6 +57,7 @@ TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     (State.APPROVED, Event.EXPIRE): State.EXPIRED,
     (State.APPROVED, Event.REVOKE): State.WITHDRAWN,
     (State.APPROVED, Event.POLICY_CHANGED): State.PENDING,
+    (State.APPROVED, Event.RESTORE): State.PENDING,
     (State.APPLYING, Event.MOVED): State.APPLIED,
     (State.APPLYING, Event.ABSENT): State.STALE,
     (State.APPLYING, Event.CHANGED): State.STALE,

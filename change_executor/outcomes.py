@@ -27,6 +27,8 @@ class Outcome(StrEnum):
     UNDO_PLACE_UNKNOWN = "undo_place_unknown"
     # the approval was given under other rules; a person decides again
     POLICY_CHANGED = "policy_changed"
+    # an older copy of the journal was put back after the approval; a person decides again
+    RESTORED = "restored"
     # a person revoked the agent that had proposed it
     AGENT_REVOKED = "agent_revoked"
     NOT_DECIDED_IN_TIME = "not_decided_in_time"

@@ -14,7 +14,8 @@ from change_executor.journal.journal import Journal, is_stopped
 from change_executor.lifecycle import IN_FLIGHT
 from shared.proposal import State
 
-_NAME: Final = "stop"
+# The switch's name, which its events have as their subject.
+STOP: Final = "stop"
 
 # One worker has one command under way; doubts add a few.
 _MAX_NAMED: Final = 20
@@ -39,10 +40,10 @@ def press_stop(journal: Journal, actor: str) -> bool:
     with journal.writing() as writing:
         if writing.stopped():
             return False
-        writing.connection.execute(insert(schema.switches).values(name=_NAME, since=writing.now, by=actor))
+        writing.connection.execute(insert(schema.switches).values(name=STOP, since=writing.now, by=actor))
         found = in_flight(writing.connection)
         details = {"inFlight": list(found.in_flight[:_MAX_NAMED]), "held": len(found.held)}
-        writing.append("stop:press", _NAME, actor, details)
+        writing.append("stop:press", STOP, actor, details)
         return True
 
 
@@ -51,8 +52,8 @@ def release_stop(journal: Journal, actor: str) -> bool:
     with journal.writing() as writing:
         if not writing.stopped():
             return False
-        writing.connection.execute(delete(schema.switches).where(schema.switches.c.name == _NAME))
-        writing.append("stop:release", _NAME, actor)
+        writing.connection.execute(delete(schema.switches).where(schema.switches.c.name == STOP))
+        writing.append("stop:release", STOP, actor)
         return True
 
 
