@@ -196,9 +196,10 @@ def _refuse_twins(session: ExamineSession, queue: Queue, statuses: Mapping[str, 
 def _are_one(session: ExamineSession, statuses: Mapping[str, MailboxStatus], one: str, other: str) -> bool:
     if one.casefold() == other.casefold():
         return True
+    first_id, second_id = session.examine(one).mailbox_id, session.examine(other).mailbox_id
+    if first_id is not None and second_id is not None:
+        return first_id == second_id
     first, second = statuses[one], statuses[other]
-    if first.mailbox_id is not None and second.mailbox_id is not None:
-        return first.mailbox_id == second.mailbox_id
     # Some servers give every mailbox the same UIDVALIDITY, so the messages must agree too; two empty ones tell nothing.
     if first.uidvalidity != second.uidvalidity or not first.messages or not second.messages:
         return False

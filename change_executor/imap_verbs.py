@@ -16,7 +16,7 @@ from shared.imap_guard import ATOM, MAILBOX, NUMBER, QUOTED, VerbTable
 
 # RFC 9051 §7.5.2: what may be fetched of one message; every body item peeks, so that \Seen stays as it was.
 _FETCH_ITEM: Final = rb"(?:UID|FLAGS|INTERNALDATE|RFC822\.SIZE|BODY\.PEEK\[\](?:<[0-9]{1,10}\.[1-9][0-9]{0,9}>)?)"
-_STATUS_ITEM: Final = rb"(?:UIDVALIDITY|UIDNEXT|MESSAGES|MAILBOXID)"
+_STATUS_ITEM: Final = rb"(?:UIDVALIDITY|UIDNEXT|MESSAGES)"
 
 
 def _listed(item: bytes) -> bytes:

@@ -5,6 +5,7 @@ A message is known by the SHA-256 of its octets alone: never by its Message-ID o
 
 import hashlib
 import imaplib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,24 +29,27 @@ SPOOL_OCTETS: Final = 8 * 1024 * 1024
 # \Recent belongs to a session, not to a message (RFC 3501 §2.3.2).
 _RECENT: Final = "\\recent"
 
+# RFC 8474 §4.2 and §7: an objectid in parentheses. What is anything else is no identity.
+_MAILBOX_ID: Final = re.compile(rb"\(([A-Za-z0-9_-]{1,255})\)")
+
 
 @dataclass(frozen=True, slots=True)
 class OpenedMailbox:
-    """What SELECT or EXAMINE said; `uidnext` is None where the server did not say."""
+    """What SELECT or EXAMINE said; `uidnext` and RFC 8474's `mailbox_id` are None where the server did not say."""
 
     uidvalidity: int
     uidnext: int | None
     read_only: bool
+    mailbox_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MailboxStatus:
-    """STATUS of a mailbox; `mailbox_id` is RFC 8474's where the server has it."""
+    """STATUS of a mailbox."""
 
     uidvalidity: int
     uidnext: int
     messages: int
-    mailbox_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +85,13 @@ class Looking:
 
     def status(self, mailbox: str) -> MailboxStatus:
         """Ask about a mailbox without opening it, or raise `MailboxRefused`."""
-        items = ["MESSAGES", "UIDNEXT", "UIDVALIDITY"]
-        if self.has_capability("OBJECTID"):
-            items.append("MAILBOXID")
+        # Not MAILBOXID: Cyrus 3.6 answers octets of freed memory here, and the right one to EXAMINE.
         with self._named(mailbox), self._answering():
-            answer = self._client.folder_status(mailbox, items)
-            identifier = answer.get(b"MAILBOXID")
+            answer = self._client.folder_status(mailbox, ["MESSAGES", "UIDNEXT", "UIDVALIDITY"])
             return MailboxStatus(
                 uidvalidity=int(answer[b"UIDVALIDITY"]),
                 uidnext=int(answer[b"UIDNEXT"]),
                 messages=int(answer[b"MESSAGES"]),
-                mailbox_id=None if not identifier else _text(identifier[0]),
             )
 
     def fetch(self, uid: int, *, spool: bool = False) -> SeenMessage | None:
@@ -154,7 +154,8 @@ class Looking:
 
     def rights(self, mailbox: str) -> frozenset[str] | None:
         """Return the RFC 4314 rights that the server claims for this login, or None where it does not say."""
-        if not self.has_capability("ACL"):
+        # Courier (ACL2=UNION) leaves `t` and `e` out of what MYRIGHTS answers, whoever has them.
+        if not self.has_capability("ACL") or self.has_capability("ACL2=UNION"):
             return None
         with self._answering():
             wire = self._client._normalise_folder(mailbox)  # noqa: SLF001 - imapclient has no MYRIGHTS
@@ -176,6 +177,7 @@ class Looking:
                 uidvalidity=int(answer[b"UIDVALIDITY"]),
                 uidnext=None if uidnext is None else int(uidnext),
                 read_only=b"READ-ONLY" in answer,
+                mailbox_id=_mailbox_id(answer),
             )
 
     def _select_answer(self, mailbox: str, *, readonly: bool) -> dict[bytes, Any]:
@@ -234,6 +236,11 @@ class Looker:
 def _is_refusal(error: BaseException | None) -> bool:
     # NO is an answer; BYE, EOF and nonsense are abort or ProtocolError, which to imaplib are kinds of error too.
     return isinstance(error, IMAPClientError) and not isinstance(error, (IMAPClientAbortError, ProtocolError))
+
+
+def _mailbox_id(answer: dict[bytes, Any]) -> str | None:
+    found = _MAILBOX_ID.fullmatch(answer.get(b"MAILBOXID", [b""])[0])
+    return None if found is None else found[1].decode("ascii")
 
 
 def _internaldate(answer: dict[bytes, Any]) -> str:

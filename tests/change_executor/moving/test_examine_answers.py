@@ -32,17 +32,18 @@ class _Server:
     claimed: dict[str, str] = field(default_factory=dict)
     read_only: set[str] = field(default_factory=set)
     uses: dict[str, frozenset[str]] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
     opened: str = ""
 
     def select(self, mailbox: str) -> OpenedMailbox:
         self.opened = mailbox
-        return OpenedMailbox(1, 1, mailbox in self.read_only)
+        return OpenedMailbox(1, 1, mailbox in self.read_only, self.ids.get(mailbox))
 
     def examine(self, mailbox: str) -> OpenedMailbox:
         return self.select(mailbox)
 
     def status(self, mailbox: str) -> MailboxStatus:
-        return self.statuses.get(mailbox, MailboxStatus(1, 1, 0, None))
+        return self.statuses.get(mailbox, MailboxStatus(1, 1, 0))
 
     def first_messages(self, count: int) -> list[tuple[int, int, str]]:
         return self.messages.get(self.opened, [])[:count]
@@ -82,13 +83,12 @@ SAME = [(1, 100, "2026-01-01T00:00:00+00:00"), (2, 200, "2026-01-02T00:00:00+00:
 
 
 def test_one_mailbox_id_under_two_names_is_one_mailbox(tmp_path: Path) -> None:
-    twins = {name: MailboxStatus(1, 1, 0, "F1") for name in ("Incoming", "Escalate")}
     with pytest.raises(ConfigurationError, match="same mailbox as `Incoming`"):
-        _examined(tmp_path, _Server(statuses=twins))
+        _examined(tmp_path, _Server(ids={"Incoming": "F1", "Escalate": "F1"}))
 
 
 def test_the_same_uidvalidity_and_the_same_first_messages_are_one_mailbox(tmp_path: Path) -> None:
-    twins = {name: MailboxStatus(7, 3, 2, None) for name in ("Processed", "Escalate")}
+    twins = {name: MailboxStatus(7, 3, 2) for name in ("Processed", "Escalate")}
     with pytest.raises(ConfigurationError, match="same mailbox as `Processed`"):
         _examined(tmp_path, _Server(statuses=twins, messages={"Processed": SAME, "Escalate": SAME}))
 
@@ -96,9 +96,13 @@ def test_the_same_uidvalidity_and_the_same_first_messages_are_one_mailbox(tmp_pa
 @pytest.mark.parametrize(
     "server",
     [
-        _Server(statuses={name: MailboxStatus(1, 3, 2, name) for name in ("Incoming", "Processed")}),
         _Server(
-            statuses={name: MailboxStatus(7, 3, 2, None) for name in ("Incoming", "Processed")},
+            statuses={name: MailboxStatus(1, 3, 2) for name in ("Incoming", "Processed")},
+            messages={"Incoming": SAME, "Processed": SAME},
+            ids={"Incoming": "F1", "Processed": "F2"},
+        ),
+        _Server(
+            statuses={name: MailboxStatus(7, 3, 2) for name in ("Incoming", "Processed")},
             messages={"Incoming": SAME, "Processed": [(1, 101, SAME[0][2]), SAME[1]]},
         ),
         _Server(),
