@@ -67,6 +67,12 @@ class BreakingProxy:
         self._listener.close()
         self._closing.close()
 
+    def arm(self, matcher: bytes, at: BreakPoint, *, times: int = 1) -> None:
+        """Break again: the next connections that say this, there."""
+        with self._lock:
+            self._matcher, self._at, self._left = matcher.upper(), at, times
+            self.broken.clear()
+
     def _spawn(self, work: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(target=work, args=arguments, daemon=True)
         self._threads.append(thread)
