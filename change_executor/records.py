@@ -1,32 +1,48 @@
 """The journal written out: every event as a line of JSON, and all that is on record about one proposal or message."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, RowMapping, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, select, type_coerce
+from sqlalchemy.types import NullType
 
 from change_executor.errors import NoSuchProposal
 from change_executor.journal import schema
 from change_executor.journal.journal import event_details
 
-_ROWS_AT_ONCE: Final = 1_000
+_EVENTS_AT_ONCE: Final = 1_000
 
 
-def export_events(connection: Connection, after: int = 0) -> Iterator[str]:
-    """Yield the events that follow number `after` as JSON objects, one a line, in the order of the chain.
+# What stands in the database, past the schema's types: also in a journal that was tampered with.
+_AS_STORED: Final = tuple(type_coerce(column, NullType()).label(column.name) for column in schema.events.columns)
+
+
+def export_events(
+    reading: Callable[[], AbstractContextManager[Connection]], after: int = 0, which: Sequence[ColumnElement[bool]] = ()
+) -> Iterator[list[str]]:
+    """Yield the events that follow number `after` as JSON objects, one a line, in the order of the chain, in pieces.
 
     The members are the columns of `events`; `at` stays microseconds and `details` an object, so that the hash of each
-    line can be made again from the line (docs/journal.md).
+    line can be made again from the line (docs/journal.md). `which` are conditions on them. `reading` opens a snapshot
+    for each piece: nothing is held between two of them, so that a slow reader keeps nobody from writing.
     """
-    rows = connection.exec_driver_sql(
-        "SELECT seq, at, kind, subject, actor, details, previous, hash FROM events WHERE seq > ? ORDER BY seq",
-        (after,),
-        execution_options={"yield_per": _ROWS_AT_ONCE},
-    ).mappings()
-    for row in rows:
-        yield json.dumps({**row, "details": _object(row["details"])}, ensure_ascii=False, sort_keys=True)
+    seq = schema.events.c.seq
+    while True:
+        with reading() as connection:
+            rows = (
+                connection.execute(select(*_AS_STORED).where(seq > after, *which).order_by(seq).limit(_EVENTS_AT_ONCE))
+                .mappings()
+                .all()
+            )
+        if not rows:
+            return
+        after = rows[-1]["seq"]
+        yield [
+            json.dumps({**row, "details": _object(row["details"])}, ensure_ascii=False, sort_keys=True) for row in rows
+        ]
 
 
 def show(connection: Connection, named: str) -> Iterator[str]:

@@ -21,7 +21,14 @@ _TAG_WORDS: Final = (
 )
 _TAGS: Final = frozenset(_TAG_WORDS.split())
 # `href` is read here and never leaves.
-_ATTRIBUTES: Final = {"a": {"href"}, "ol": {"start"}}
+_ATTRIBUTES: Final = {
+    "a": {"href"},
+    "ol": {"start"},
+    "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan"},
+}
+# What a table of a letter has; more would only make the browser work.
+_SPAN: Final = re.compile(r"[1-9][0-9]?", re.ASCII)
 _WITH_CONTENT: Final = frozenset({"script", "style", "title", "template", "noscript", "textarea", "select"})
 _SCHEMES: Final = frozenset({"http", "https", "ftp", "mailto", "tel"})
 _LINK: Final = re.compile(r'<a(?: href="([^"]*+)")?>(.*?)</a>', re.DOTALL)
@@ -52,9 +59,14 @@ def _cleaned(html: str) -> str:
         clean_content_tags=set(_WITH_CONTENT),
         url_schemes=set(_SCHEMES),
         link_rel=None,
+        attribute_filter=_kept_value,
     )
     # What nh3 wrote is well formed, links do not nest in it, and references that spelled characters are resolved.
     return _LINK.sub(_without_target, clean(kept).text)
+
+
+def _kept_value(_: str, attribute: str, value: str) -> str | None:
+    return value if not attribute.endswith("span") or _SPAN.fullmatch(value) else None
 
 
 def _without_target(link: re.Match[str]) -> str:

@@ -1,6 +1,5 @@
 """The log's pages: searching it, what one message went through, taking it away, and checking the chain."""
 
-import json
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -11,7 +10,7 @@ from change_executor.audit import Verification, verify
 from change_executor.review.agents_view import ask_who_read
 from change_executor.review.forms import Form
 from change_executor.review.frame import read_frame
-from change_executor.review.log_view import LogFilters, What, export_events, log_filters_from, read_about, read_log
+from change_executor.review.log_view import LogFilters, What, exported, log_filters_from, read_about, read_log
 from change_executor.review.room import Room, html
 from change_executor.review.sessions import Session
 from shared.identity import is_email_id
@@ -43,9 +42,9 @@ async def export(room: Room, request: Request, session: Session) -> Response:  #
 
 
 async def _lines(room: Room, filters: LogFilters) -> AsyncIterator[str]:
-    pieces = export_events(room.journal, filters)
+    pieces = exported(room.journal, filters)
     while (piece := await room.in_thread(next, pieces, None)) is not None:
-        yield "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in piece)
+        yield "\n".join(piece) + "\n"
 
 
 def _verified(room: Room) -> Verification:

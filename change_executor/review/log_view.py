@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -12,13 +13,12 @@ from sqlalchemy import ColumnElement, Connection, or_, select
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Journal, Proposal, event_details
+from change_executor.records import export_events
 from change_executor.review.case import read_texts
 from change_executor.review.searching import first_line, prepare, text_condition
 from shared.proposal import PROPOSAL_ID
 
 PAGE_EVENTS: Final = 100
-# An export of years goes out in pieces, each a short look at the journal.
-_EXPORTED_AT_ONCE: Final = 1_000
 _MAX_CHARACTERS: Final = 100
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _SEQ: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
@@ -166,37 +166,16 @@ def read_head(connection: Connection) -> tuple[int, str]:
     return (0, "") if row is None else (row.seq, row.hash)
 
 
-def export_events(journal: Journal, filters: LogFilters) -> Iterator[list[dict[str, Any]]]:
-    """Yield the events that the filters let through, oldest first, in pieces; each as the chain hashed it.
+def exported(journal: Journal, filters: LogFilters) -> Iterator[list[str]]:
+    """Yield the events that the filters let through as lines of JSON, oldest first, in pieces."""
 
-    Nothing is held between two pieces, so that a slow reader keeps nobody from writing.
-    """
-    after = 0
-    while True:
+    @contextmanager
+    def reading() -> Iterator[Connection]:
         with journal.reading() as connection:
             prepare(connection)
-            rows = connection.execute(
-                select(schema.events)
-                .where(_events.seq > after, *_conditions(replace(filters, before=None)))
-                .order_by(_events.seq)
-                .limit(_EXPORTED_AT_ONCE)
-            ).all()
-        if not rows:
-            return
-        after = rows[-1].seq
-        yield [
-            {
-                "seq": row.seq,
-                "at": schema.to_microseconds(row.at),
-                "kind": row.kind,
-                "subject": row.subject,
-                "actor": row.actor,
-                "details": event_details(row.details),
-                "previous": row.previous,
-                "hash": row.hash,
-            }
-            for row in rows
-        ]
+            yield connection
+
+    return export_events(reading, which=_conditions(replace(filters, before=None)))
 
 
 def read_about(connection: Connection, email_id: str) -> list[Proposal]:

@@ -8,11 +8,13 @@ from sqlalchemy import ColumnElement, Connection, func, select
 from starlette.requests import Request
 from starlette.responses import Response
 
+from change_executor.alarms import Alarm, alarms
 from change_executor.config import ExecutorSettings
 from change_executor.evidence.reader_link import ReaderFailure
 from change_executor.journal import schema
 from change_executor.lifecycle import OPEN
 from change_executor.outcomes import Waiting
+from change_executor.review.alarm_words import ALARMS
 from change_executor.review.frame import Frame, read_frame
 from change_executor.review.log_view import read_head
 from change_executor.review.room import Room, html
@@ -20,8 +22,6 @@ from change_executor.review.sessions import Session
 from shared.link import AccountStatus
 from shared.proposal import State
 
-# A move takes seconds; an approval that has waited for ten minutes reads as success and is none.
-APPROVED_TOO_LONG: Final = timedelta(minutes=10)
 # A day is the last chance of somebody who looks each morning.
 EXPIRES_SOON: Final = timedelta(days=1)
 
@@ -46,11 +46,10 @@ class QueueStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Alarms:
-    """What somebody should look at: counts of proposals, and whether the reader answers."""
+class Concerns:
+    """What somebody should look at: alarms, what proposals wait for, and whether the reader answers."""
 
-    doubtful: int
-    approved_too_long: int
+    alarms: tuple[Alarm, ...]
     expires_soon: int
     waiting: list[tuple[str, int]]
     reader: Waiting | None
@@ -59,17 +58,15 @@ class Alarms:
     @property
     def is_any(self) -> bool:
         """Whether anything is wrong."""
-        counts = self.doubtful or self.approved_too_long or self.expires_soon
-        return bool(counts or self.waiting or self.reader or self.stopped_by)
+        return bool(self.alarms or self.expires_soon or self.waiting or self.reader)
 
 
 @dataclass(frozen=True, slots=True)
 class _Journalled:
     queues: list[QueueStatus]
-    alarms: Alarms
+    concerns: Concerns
     under_way: int
     head: tuple[int, str]
-    stopped_since: datetime | None
     frame: Frame
 
 
@@ -92,10 +89,10 @@ def _status_page(room: Room, session: Session) -> str:
         found.frame,
         here="status",
         queues=found.queues,
-        alarms=found.alarms,
+        concerns=found.concerns,
+        alarm_words=ALARMS,
         under_way=found.under_way,
         head=found.head,
-        stopped_since=found.stopped_since,
         accounts=accounts,
     )
 
@@ -109,27 +106,19 @@ def _journalled(
         for code, count in queue.waiting:
             if code not in _TOLD_OTHERWISE:
                 waiting[code] = waiting.get(code, 0) + count
-    switch = connection.execute(select(schema.switches).where(schema.switches.c.name == "stop")).first()
+    stopped_by = connection.execute(
+        select(schema.switches.c.by).where(schema.switches.c.name == "stop")
+    ).scalar_one_or_none()
     state = _columns.state
-    alarms = Alarms(
-        doubtful=_count(connection, state.in_([State.DOUBTFUL.value, State.UNDO_DOUBTFUL.value])),
-        approved_too_long=_count(
-            connection, state == State.APPROVED.value, _columns.decided_at < now - APPROVED_TOO_LONG
-        ),
+    concerns = Concerns(
+        alarms=alarms(connection, settings, now),
         expires_soon=_count(connection, state == State.PENDING.value, _columns.expires_at < now + EXPIRES_SOON),
         waiting=sorted(waiting.items()),
         reader=reader,
-        stopped_by=None if switch is None else switch.by,
+        stopped_by=stopped_by,
     )
     under_way = _count(connection, state.in_([State.APPROVED.value, State.APPLYING.value, State.UNDOING.value]))
-    return _Journalled(
-        queues,
-        alarms,
-        under_way,
-        read_head(connection),
-        None if switch is None else switch.since,
-        read_frame(connection),
-    )
+    return _Journalled(queues, concerns, under_way, read_head(connection), read_frame(connection))
 
 
 def _queue_status(connection: Connection, settings: ExecutorSettings, queue_id: str) -> QueueStatus:

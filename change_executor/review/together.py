@@ -21,6 +21,7 @@ from change_executor.review.decisions import DecisionRefused, Desk, LookedAt, Se
 from change_executor.review.error_page import PageError, Refusal
 from change_executor.review.forms import Form, decision_reason, looked_at_together
 from change_executor.review.frame import read_frame
+from change_executor.review.message_views import has_source
 from change_executor.review.room import Room, html
 from change_executor.review.sessions import Session
 from shared.proposal import PROPOSAL_ID, State
@@ -44,6 +45,7 @@ class Chosen:
 
     case: Case
     obstacle: str | None
+    has_source: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,18 @@ async def decide_together(room: Room, request: Request, session: Session, form: 
 def _page(room: Room, session: Session, proposal_ids: list[str]) -> str:
     with room.journal.reading() as connection:
         cases = _cases(connection, room.settings, proposal_ids[:MAX_TOGETHER])
+        with_source = {case.proposal.id for case in cases if has_source(connection, case.proposal.id)}
         frame = read_frame(connection)
     now = room.clock()
     return room.page(
         "together.html",
         session,
         frame,
-        chosen=[Chosen(case, cannot_approve(case, now)) for case in cases if case.proposal.state is State.PENDING],
+        chosen=[
+            Chosen(case, cannot_approve(case, now), case.proposal.id in with_source)
+            for case in cases
+            if case.proposal.state is State.PENDING
+        ],
         decided_already=[case for case in cases if case.proposal.state is not State.PENDING],
         left_out=max(0, len(proposal_ids) - MAX_TOGETHER),
         most=MAX_TOGETHER,

@@ -54,6 +54,13 @@ def test_nothing_that_loads_or_runs_is_left(trick: str) -> None:
     assert not re.search(r"<[^>]*\s(?!start=)[a-z-]+=", html), html
 
 
+def test_a_cell_keeps_how_far_it_reaches_within_reason() -> None:
+    html = cleaned_html(mail("<table><tr><td colspan=2 rowspan='3'>a<th colspan=99999 rowspan=x onclick=x()>b</table>"))
+    assert html is not None
+    assert re.search(r'<td (?=.*colspan="2")(?=.*rowspan="3")[^>]*>a', html)
+    assert "<th>b" in html
+
+
 def test_a_link_is_its_text_and_the_host_it_leads_to_and_a_sender_cannot_write_such_a_host() -> None:
     html = cleaned_html(mail('<a href="https://evil.test/x">bank.test</a> <mark>[bank.test]</mark>'))
     assert html is not None

@@ -165,7 +165,7 @@ def test_an_export_holds_every_event_and_each_can_be_hashed_again(page: ReviewPa
 
 
 def test_an_export_is_read_in_pieces(page: ReviewPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("change_executor.review.log_view._EXPORTED_AT_ONCE", 3)
+    monkeypatch.setattr("change_executor.records._EVENTS_AT_ONCE", 3)
     for _ in range(10):
         page.rows.proposal()
     lines = page.signed_in().get("/log/export").text.splitlines()
@@ -265,9 +265,12 @@ def test_a_person_ends_no_session_of_another_person(page: ReviewPage) -> None:
     page.rows.person("ines")
     mine, theirs = page.signed_in(), page.signed_in("ines")
     theirs.get("/settings")
-    name = re.search(r"session:began.*", page.signed_in().get("/log/export?person=ines").text)
-    assert name
-    (digest,) = re.findall(r'"session": "([0-9a-f]{16})"', name[0])
+    (began,) = (
+        event
+        for event in map(json.loads, page.signed_in().get("/log/export?person=ines").text.splitlines())
+        if event["kind"] == "session:began"
+    )
+    digest = began["details"]["session"]
     csrf = fields_of(mine.get("/settings").text, "/sign-out")["csrf"]
     mine.post("/settings/sessions/end", data={"csrf": csrf, "session": digest})
     assert 200 == theirs.get("/").status_code
@@ -321,11 +324,10 @@ def test_the_status_names_what_needs_somebody(page: ReviewPage, reader: FakeRead
     text = page.signed_in().get("/status").text
     for part in (
         "What needs somebody",
-        "1 move has an uncertain outcome.",
-        "1 approval waits for longer than ten minutes.",
+        "2 approvals were not carried out in time.",
         "1 proposal expires within a day.",
         wording.WAITING[Waiting.LOGIN_REFUSED].replace("'", "&#39;"),
-        "Everything is stopped since",
+        "Everything is stopped.",
         "&lt;b&gt;oops&lt;/b&gt;",
     ):
         assert part in text
