@@ -61,12 +61,9 @@ def _sayings(ways: Iterable[str], stems: Iterable[str] = ()) -> _Sayings:
     return _Sayings(re.compile("|".join(map(_lowered, ways))), tuple(map(_lowered, stems)))
 
 
-# Both of Turkish's letters are taken for i, as a search without regard to case takes them; the length stays.
-_LETTERS_I: Final = str.maketrans({"İ": "i", "ı": "i"})
-
-
 def _lowered(text: str) -> str:
-    return text.translate(_LETTERS_I).lower()
+    # Both of Turkish's letters are taken for i, as a search without regard to case takes them; the length stays.
+    return text.replace("İ", "i").replace("ı", "i").lower()
 
 
 _CODE: Final = _sayings(CODE_WORDS, CODE_STEMS)
@@ -117,7 +114,7 @@ _SECRET: Final = re.compile(
     r"(?=[^\d]*\d)(?=[^a-zA-Z]*[a-zA-Z])[\w.~-]{16,}|[0-9a-f]{16,}|[A-Za-z0-9_-]{24,}", re.ASCII
 )
 _LEAST_NAMED_SECRET: Final = 6
-_WIDE_MARKS: Final = str.maketrans({"，": ", ", "：": ": ", "、": ", ", "。": ". "})
+_WIDE_MARKS: Final = {"，": ", ", "：": ": ", "、": ", ", "。": ". "}
 _URL: Final = re.compile(r"https?://[^\s<>\"')\]]{4,2000}", re.IGNORECASE)
 
 
@@ -143,7 +140,9 @@ def is_sign_in_mail(untrusted_subject: str, untrusted_text: str, links: Iterable
 
 def _plain(text: str) -> str:
     # A wide comma parts a sentence; as a narrow one it would stand within a number.
-    return unicodedata.normalize("NFKC", text.translate(_WIDE_MARKS))
+    for wide, narrow in _WIDE_MARKS.items():
+        text = text.replace(wide, narrow)
+    return unicodedata.normalize("NFKC", text)
 
 
 def _said(sayings: _Sayings, subject: str, beginning: str) -> int:

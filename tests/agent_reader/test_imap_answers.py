@@ -85,6 +85,19 @@ def test_a_literal_in_a_response_is_put_together_again() -> None:
     assert (b"x",) == found[5][b"FLAGS"]
 
 
+def test_a_response_of_the_usual_form_is_read_as_any_other() -> None:
+    head = b'3 (UID 7 FLAGS (\\Seen 12 NIL) INTERNALDATE " 1-Nov-2026 10:00:00 +0100" RFC822.SIZE 5 MODSEQ (9)'
+    usual: list[Record] = [(head + b" BODY[] {5}", b"a\r\nb)"), b")"]
+    # An item that is a string in quotes is read by the library's lexer.
+    other: list[Record] = [(head + b' EMAILID ("x") BODY[] {5}', b"a\r\nb)"), b")"]
+    (plain,), (lexed,) = answers.fetched(usual).values(), answers.fetched(other).values()
+    for items in (plain, lexed):
+        assert b"a\r\nb)" == items[b"BODY[]"]
+        assert 5 == items[b"RFC822.SIZE"]
+        assert datetime(2026, 11, 1, 9, tzinfo=UTC) == answers.internaldate_of(items)
+        assert MessageState(frozenset({"\\Seen", "12", "NIL"}), 9) == answers.state_of(items)
+
+
 def test_a_response_that_is_no_imap_is_an_error_of_protocol() -> None:
     with pytest.raises(ProtocolError):
         answers.fetched([b"1 (UID 5 FLAGS ("])

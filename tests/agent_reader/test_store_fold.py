@@ -77,3 +77,9 @@ def test_a_long_text_has_the_words_of_its_parts(word: str) -> None:
 
 def test_sorting_leaves_case_and_marks_aside() -> None:
     assert sorted(["Zebra", "äpfel", "Apfel", "bär"], key=sort_order) == ["äpfel", "Apfel", "bär", "Zebra"]
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\u0300"), max_size=40))
+def test_a_text_is_folded_alike_whatever_it_stands_beside(text: str) -> None:
+    # Beside a letter that is no ASCII when folded the whole is folded in another way.
+    assert f"{fold(text)} 東".strip() == fold(f"{text} 東")
