@@ -1,0 +1,295 @@
+"""What each program's `doctor` finds at its mail server and in what it keeps; a real Dovecot, real databases."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from typer.testing import CliRunner
+
+import agent_reader.__main__
+import agent_reader.doctor.program
+import change_executor.__main__
+import change_executor.doctor.program
+from agent_reader.access import Access, Agent
+from agent_reader.access.read_log import Shown
+from agent_reader.config import ReaderSettings
+from agent_reader.doctor.rights import Enforcement, Finding, write_findings
+from agent_reader.store.database import open_file
+from change_executor.config import ExecutorSettings
+from change_executor.intake.proposer_tokens import create_token
+from change_executor.journal.open import open_journal
+from shared.doctor.finding import Fault, Looking, Report
+from shared.doctor.upkeep import look_at_backup, look_at_date, look_at_disk, look_at_tokens
+from shared.settings import load_settings
+from tests.fakes.imap_server import ScriptedImapServer
+from tests.servers.dovecot import Dovecot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    House = Callable[..., Path]
+
+NOW: Final = datetime.now(UTC)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Dovecot]:
+    with Dovecot() as running:
+        yield running
+
+
+def now() -> datetime:
+    return NOW
+
+
+def secret(folder: Path, text: str) -> Path:
+    file = folder / "password"
+    file.unlink(missing_ok=True)
+    file.write_text(text)
+    file.chmod(0o400)
+    return file
+
+
+def reader(
+    server: Dovecot, folder: Path, *, user: str = "reader", port: int | None = None, mailbox: str = "Incoming"
+) -> Path:
+    """A reader's settings, an index and an access file, each with something in it."""
+    state = folder / "index"
+    if not state.exists():
+        open_file(state / "mail-shop.db", "epoch", None).close()
+        with Access(state, now, secrets.token_bytes) as access:
+            token = access.create_token("triage")
+            agent = access.authenticate(f"Bearer {token.text}")
+            assert isinstance(agent, Agent)
+            access.record(agent, [Shown("Email/get", "shop", ("M1",))])
+    config = folder / "reader.toml"
+    config.write_text(
+        f'[store]\nurl = "sqlite:///{state}"\n[[accounts]]\nid = "shop"\nhost = "127.0.0.1"\ntls = "none"\n'
+        f'port = {port or server.port}\nuser = "{user}"\nmailboxes = ["{mailbox}"]\n'
+        f'secret_file = "{secret(folder, server.passwords[user])}"\n'
+    )
+    return config
+
+
+def executor(server: Dovecot, folder: Path, *, user: str = "executor", port: int | None = None, **changes: str) -> Path:
+    """An executor's settings and a journal with something in it."""
+    folder.chmod(0o700)
+    url = f"sqlite:///{folder}/journal.db"
+    if not (folder / "journal.db").exists():
+        with closing(open_journal(url, now)) as journal:
+            create_token(journal, agent="triage", queue="support", days=90, random_octets=secrets.token_bytes)
+            create_token(journal, agent="other", queue="support", days=90, random_octets=secrets.token_bytes)
+    config = folder / "executor.toml"
+    config.write_text(
+        f'[review]\nallow_uids = [1500]\n[journal]\nurl = "{url}"\n{changes.get("journal", "")}\n'
+        f'[[credentials]]\nid = "move"\nhost = "127.0.0.1"\ntls = "none"\nport = {port or server.port}\n'
+        f'user = "{user}"\nsecret_file = "{secret(folder, server.passwords[user])}"\n'
+        '[[queues]]\nid = "support"\ncredential = "move"\naccount = "shop"\nincoming = "Incoming"\n'
+        f'[queues.to.processed]\nmailbox = "{changes.get("mailbox", "Processed")}"\n'
+    )
+    return config
+
+
+def seen(config: Path, at: datetime = NOW) -> Report:
+    if config.name == "reader.toml":
+        return agent_reader.doctor.program.look_at_program(load_settings(config, ReaderSettings), lambda: at)
+    return change_executor.doctor.program.look_at_program(load_settings(config, ExecutorSettings), lambda: at)
+
+
+def faults(report: Report) -> set[Fault]:
+    return {each.fault for each in report.findings}
+
+
+def test_nothing_is_wrong_with_two_programs_as_they_should_be(server: Dovecot, tmp_path: Path) -> None:
+    before = server.snapshot()
+    for house in (reader, executor):
+        report = seen(house(server, tmp_path))
+        assert ((), ()) == (report.findings, report.unseen)
+    assert before == server.snapshot()
+    # Looking wrote nothing that would say that it was there.
+    said = {line.split()[1] for line in server.commands("executor") if len(line.split()) > 1}
+    assert not said & {b"SELECT", b"EXAMINE", b"UID", b"CREATE"}
+
+
+@pytest.mark.parametrize("house", [reader, executor])
+def test_a_login_that_does_not_work_is_found(server: Dovecot, tmp_path: Path, house: House) -> None:
+    config = house(server, tmp_path)
+    secret(tmp_path, "wrong")
+    assert {Fault.LOGIN} == faults(seen(config))
+    (tmp_path / "password").unlink()
+    assert {Fault.LOGIN} == faults(seen(config))
+    assert {Fault.LOGIN} == faults(seen(house(server, tmp_path, port=1)))
+
+
+@pytest.mark.parametrize("house", [reader, executor])
+def test_a_mailbox_that_is_not_there_is_found(server: Dovecot, tmp_path: Path, house: House) -> None:
+    assert {Fault.MAILBOX} == faults(seen(house(server, tmp_path, mailbox="Nowhere")))
+
+
+def test_a_server_that_cannot_move_and_a_login_that_may_not_are_found(server: Dovecot, tmp_path: Path) -> None:
+    assert {Fault.MOVE_RIGHTS} == faults(seen(executor(server, tmp_path, user="reader")))
+
+    def answer(command: bytes) -> tuple[list[bytes], bytes] | None:
+        listed = [b'LIST () "/" Incoming', b'LIST () "/" Processed']
+        return (listed, b"OK done") if command.startswith(b"LIST") else ([], b"")
+
+    with ScriptedImapServer(answer, b"IMAP4rev1 AUTH=PLAIN") as bare:
+        report = seen(executor(server, tmp_path, port=bare.port))
+    assert {Fault.CAPABILITY} == faults(report), report.findings
+    assert any("tells no rights" in note for note in report.notes)
+
+
+def test_a_read_login_that_may_write_is_found_where_the_server_could_keep_it_from(
+    server: Dovecot, tmp_path: Path
+) -> None:
+    config = reader(server, tmp_path)
+    write_findings(tmp_path / "index", "shop", {"Incoming": Finding(Enforcement.PROGRAM, NOW)})
+    assert {Fault.LOGIN_MAY_WRITE} == faults(seen(config))
+    write_findings(tmp_path / "index", "shop", {"Incoming": Finding(Enforcement.SERVER, NOW)})
+    assert set() == faults(seen(config))
+
+
+@pytest.mark.parametrize(
+    ("house", "name"), [(reader, "index/mail-shop.db"), (reader, "index/access.db"), (executor, "journal.db")]
+)
+def test_a_damaged_database_is_found(server: Dovecot, tmp_path: Path, house: House, name: str) -> None:
+    config = house(server, tmp_path)
+    file = tmp_path / name
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with file.open("r+b") as raw:
+        raw.seek(4096)
+        raw.write(b"\xff" * (file.stat().st_size - 8192))
+    assert Fault.DATABASE in faults(seen(config))
+
+
+@pytest.mark.parametrize(
+    ("house", "name", "statement"),
+    [
+        (executor, "journal.db", "UPDATE tokens SET agent = 'mallory'"),
+        (executor, "journal.db", "DELETE FROM events WHERE seq = 1"),
+        (reader, "index/access.db", "UPDATE reads SET agent = 'mallory'"),
+    ],
+)
+def test_a_row_that_was_changed_behind_the_chain_is_found(
+    server: Dovecot, tmp_path: Path, house: House, name: str, statement: str
+) -> None:
+    config = house(server, tmp_path)
+    with closing(sqlite3.connect(tmp_path / name)) as connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute(statement)
+        connection.commit()
+    assert {Fault.CHAIN} == faults(seen(config))
+
+
+def test_heads_that_are_gone_or_in_the_executors_own_hands_are_found(server: Dovecot, tmp_path: Path) -> None:
+    heads = tmp_path / "heads"
+    config = executor(server, tmp_path, journal=f'heads_file = "{heads}"')
+    assert {Fault.HEADS} == faults(seen(config))
+    heads.write_text("")
+    assert {Fault.HEADS} == faults(seen(config))
+    if os.geteuid() == 0:
+        os.chown(heads, 65534, 65534)
+        assert set() == faults(seen(config))
+        heads.write_text(json.dumps({"events": 99, "head": "a" * 64}) + "\n")
+        assert {Fault.CHAIN} == faults(seen(config))
+
+
+@pytest.mark.parametrize("house", [reader, executor])
+def test_tokens_that_end_and_a_clock_that_went_back_are_found(server: Dovecot, tmp_path: Path, house: House) -> None:
+    config = house(server, tmp_path)
+    assert {Fault.TOKEN_EXPIRING} == faults(seen(config, NOW + timedelta(days=80)))
+    assert {Fault.TOKEN_EXPIRED} == faults(seen(config, NOW + timedelta(days=100)))
+    assert {Fault.CLOCK} == faults(seen(config, NOW - timedelta(hours=1)))
+
+
+def test_mail_from_the_future_tells_of_a_clock_that_is_behind(server: Dovecot, tmp_path: Path) -> None:
+    config = reader(server, tmp_path)
+    with closing(sqlite3.connect(tmp_path / "index" / "mail-shop.db")) as connection:
+        columns = [(row[1], row[2], row[3]) for row in connection.execute("PRAGMA table_info(emails)")]
+        at = int((NOW + timedelta(hours=2)).timestamp())
+        values = {name: at if name == "received_at" else (0 if kind == "INTEGER" else "x") for name, kind, _ in columns}
+        names = ", ".join(values)
+        connection.execute(f"INSERT INTO emails ({names}) VALUES ({', '.join('?' * len(values))})", [*values.values()])
+        connection.commit()
+    assert {Fault.CLOCK} == faults(seen(config))
+
+
+def test_an_agent_with_a_newer_token_is_not_told_of_the_old_one() -> None:
+    looking = Looking()
+    old, new = ("old", "triage", NOW - timedelta(days=1)), ("new", "triage", NOW + timedelta(days=60))
+    look_at_tokens([old, new], NOW, "make", looking)
+    assert [] == looking.findings
+    look_at_tokens([old], NOW, "make", looking)
+    assert {Fault.TOKEN_EXPIRED} == faults(looking.report())
+
+
+def test_a_full_disk_and_a_wrong_clock_are_found(tmp_path: Path) -> None:
+    looking = Looking()
+    look_at_disk(tmp_path, looking, least=1)
+    look_at_date("Mon, 30 Nov 2026 02:00:00 GMT", "the provider", datetime(2026, 11, 30, 2, 1, tzinfo=UTC), looking)
+    look_at_date("nonsense", "the provider", NOW, looking)
+    look_at_date(None, "the provider", NOW, looking)
+    assert [] == looking.findings
+    look_at_disk(tmp_path, looking, least=2**62)
+    look_at_date("Mon, 30 Nov 2026 02:00:00 GMT", "the provider", datetime(2026, 11, 30, 3, tzinfo=UTC), looking)
+    assert {Fault.DISK, Fault.CLOCK} == faults(looking.report())
+
+
+def test_copies_that_are_missing_old_or_open_are_found(tmp_path: Path) -> None:
+    def found() -> set[Fault]:
+        looking = Looking()
+        look_at_backup(tmp_path / "copies", "backup", now, looking)
+        return faults(looking.report())
+
+    assert {Fault.BACKUP_MISSING} == found()
+    (tmp_path / "copies").mkdir(mode=0o700)
+    assert {Fault.BACKUP_MISSING} == found()
+    copy = tmp_path / "copies" / "one"
+    copy.touch()
+    os.utime(copy, (NOW.timestamp(), NOW.timestamp()))
+    assert set() == found()
+    os.utime(copy, ((NOW - timedelta(days=3)).timestamp(),) * 2)
+    assert {Fault.BACKUP_OLD} == found()
+    (tmp_path / "copies").chmod(0o755)
+    assert {Fault.BACKUP_OLD, Fault.BACKUP_READABLE} == found()
+
+
+def test_a_password_that_was_not_handed_over_is_no_finding_and_names_the_command(
+    server: Dovecot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    for house, app in ((reader, agent_reader.__main__.app), (executor, change_executor.__main__.app)):
+        config = house(server, tmp_path)
+        text = config.read_text()
+        line = next(line for line in text.splitlines() if line.startswith("secret_file"))
+        config.write_text(text.replace(line, 'secret_credential = "mine"'))
+        done = CliRunner().invoke(app, ["doctor", "--part", "program", "--config", str(config)])
+        assert 2 == done.exit_code, done.output
+        assert "sudo mailwarrant-doctor" in done.output
+
+
+def test_the_command_says_it_in_text_and_in_json_and_by_its_status(server: Dovecot, tmp_path: Path) -> None:
+    for house, app, name in (
+        (reader, agent_reader.__main__.app, "agent-reader"),
+        (executor, change_executor.__main__.app, "change-executor"),
+    ):
+        arguments = ["doctor", "--part", "program", "--config", str(house(server, tmp_path))]
+        fine = CliRunner().invoke(app, arguments)
+        assert (0, True) == (fine.exit_code, f"{name}: nothing wrong was found" in fine.output)
+        secret(tmp_path, "wrong")
+        wrong = CliRunner().invoke(app, [*arguments, "--json"])
+        said = json.loads(wrong.stdout)
+        assert (1, name, "login") == (wrong.exit_code, said["program"], said["findings"][0]["code"])
+        assert {"code", "what", "why", "fix"} == said["findings"][0].keys()
+        missing = CliRunner().invoke(app, ["doctor", "--config", str(tmp_path / "none.toml")])
+        assert missing.exit_code != 0
