@@ -32,6 +32,7 @@ from agent_reader.mcp.cursors import Cursors
 from agent_reader.mcp.desk import Desk
 from agent_reader.mcp.door import McpDoor, beside, load_sdk
 from agent_reader.mcp.views import Views
+from agent_reader.metrics import health, metrics
 from agent_reader.peers import PeerProtocol, allowed_uids
 from agent_reader.private_socket import make_app as make_private_app
 from agent_reader.query import BlobCache, BlobReader
@@ -41,6 +42,7 @@ from agent_reader.sync.proven import ProvenLogins
 from agent_reader.sync.worker import Worker
 from shared.bounded_http import BACKLOG, BoundedProtocol
 from shared.imap_login import ImapFailure
+from shared.metrics import listener_of, metrics_app
 from shared.service_manager import ServiceManager, handed_over, signs_of_life
 from shared.settings import ConfigurationError
 
@@ -100,10 +102,13 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         jmap = _jmap(settings, store, access, blobs, watch, log, places)
         desk = _desk(settings, store, access, cursors, faults, blobs)
         mcp = McpDoor(desk, access, places, settings.server.public_url)
-        doors = (
+        doors = [
             Door(beside(mcp, jmap), tuple(tcp), BoundedProtocol),
             Door(_private(settings, store, access, faults), tuple(private), PeerProtocol),
-        )
+        ]
+        if (asked_at := listener_of(settings.metrics)) is not None:
+            stack.callback(asked_at.close)
+            doors.append(Door(_metrics(settings, store, access, workers), (asked_at,), BoundedProtocol))
         unproven = [worker for worker in workers if not proven.knows(worker.account)]
         loading.join()
         asyncio.run(_ended(until_signalled(doors, workers, unproven, log), tuple(fetchers.values())))
@@ -176,6 +181,13 @@ def _private(settings: ReaderSettings, store: Store, access: Access, faults: Fau
     account_ids = [account.id for account in settings.accounts]
     return make_private_app(
         store, access, account_ids, allowed_uids(settings.server.executor_uid, os.geteuid()), faults
+    )
+
+
+def _metrics(settings: ReaderSettings, store: Store, access: Access, workers: Sequence[Worker]) -> ASGIApp:
+    return metrics_app(
+        lambda: metrics(settings.accounts, store, access, _now),
+        lambda: health(settings.accounts, store, access, lambda: all(worker.is_alive for worker in workers)),
     )
 
 

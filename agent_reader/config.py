@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from agent_reader.keep import Keep, Retention
 from shared.imap_login import ImapLogin
+from shared.metrics import Metrics
 from shared.settings import Section, absolute_sqlite_url
 
 DEFAULT_PATH: Final = Path("/etc/mailwarrant/reader.toml")
@@ -166,6 +167,7 @@ class ReaderSettings(Section):
     store: StoreSettings
     blobs: BlobSettings = BlobSettings()
     reads: ReadLogSettings = ReadLogSettings()
+    metrics: Metrics = Metrics()
     accounts: Annotated[tuple[Account, ...], Field(min_length=1)]
 
     @model_validator(mode="after")

@@ -32,6 +32,7 @@ from change_executor.journal.journal import Journal
 from change_executor.journal.open import journal_path, open_journal
 from change_executor.listening import listeners
 from change_executor.logs import configure_logs
+from change_executor.metrics import health, metrics
 from change_executor.mover import Mover
 from change_executor.notify.notifier import Notifier
 from change_executor.peers import PeerUidGate, can_tell_tcp_peers
@@ -41,6 +42,7 @@ from change_executor.watch import Watch
 from change_executor.worker import Worker, make_worker, take_worker_lock
 from shared.bounded_http import BACKLOG
 from shared.imap_login import ImapFailure
+from shared.metrics import listener_of, metrics_app
 from shared.service_manager import ServiceManager, handed_over, signs_of_life
 from shared.settings import ConfigurationError
 
@@ -155,11 +157,14 @@ class _Serving:
         with (
             _bound(self._settings) as (intake_sockets, review_sockets),
             signs_of_life(manager, lambda: self._worker.is_alive),
+            contextlib.ExitStack() as stack,
         ):
             servers = [
                 (_Server(_config(_gated(intake_app, "intake", self._settings.intake.allow_uids))), intake_sockets),
                 (_Server(_config(_gated(review_app, "review", self._settings.review.allow_uids))), review_sockets),
             ]
+            if (asked_at := listener_of(self._settings.metrics)) is not None:
+                servers.append((_Server(_config(self._metrics())), [stack.enter_context(asked_at)]))
             self._worker.start()
             running = [asyncio.create_task(server.serve(sockets)) for server, sockets in servers]
             stopping = asyncio.create_task(_set(stop))
@@ -178,6 +183,12 @@ class _Serving:
             await asyncio.gather(asyncio.to_thread(self._worker.stop), *running)
             stopping.cancel()
             ready.cancel()
+
+    def _metrics(self) -> ASGIApp:
+        return metrics_app(
+            lambda: metrics(self._journal, self._settings, _utc_now),
+            lambda: health(self._journal, lambda: self._worker.is_alive),
+        )
 
 
 async def _all_listening(servers: list[tuple[_Server, list[socket.socket]]]) -> None:

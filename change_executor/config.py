@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from change_executor.notify.settings import Notify
 from shared.imap_login import ImapLogin
+from shared.metrics import Metrics
 from shared.proposal import AGENT_PATTERN, QUEUE_PATTERN, ROLE_PATTERN
 from shared.settings import AbsolutePath, Section, absolute_sqlite_url
 
@@ -138,6 +139,7 @@ class ExecutorSettings(Section):
     # While this file is there nothing moves. Whoever may make it may stop everything; resuming stays a person's act.
     stop_file: AbsolutePath | None = None
     notify: Notify = Notify()
+    metrics: Metrics = Metrics()
 
     @model_validator(mode="after")
     def _check(self) -> Self:

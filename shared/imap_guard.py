@@ -6,6 +6,8 @@ a refusal means a bug or an attack, and neither deserves a second line.
 """
 
 import re
+import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -27,6 +29,17 @@ ATOM: Final = rb"[A-Za-z0-9!#$&'+,\-./:;<=>?@^_`|~]+"
 MAILBOX: Final = rb"(?:" + QUOTED + rb"|" + ATOM + rb")"
 NUMBER: Final = rb"[1-9][0-9]{0,9}"
 UID_SET: Final = rb"(?:N|N:N|N:\*)(?:,(?:N|N:N|N:\*))*".replace(b"N", NUMBER)
+
+
+# How many lines each table of this process refused: a refusal ends its connection, and may come in any of them.
+_refused: Final[Counter[str]] = Counter()
+_counting: Final = threading.Lock()
+
+
+def refused_lines() -> dict[str, int]:
+    """Return how many lines were refused in this process so far, by the table's name."""
+    with _counting:
+        return dict(_refused)
 
 
 class GuardRefusal(Exception):  # noqa: N818 - a refusal is what it is
@@ -81,6 +94,8 @@ class Guard:
         except GuardRefusal:
             self._phase = _Phase.CLOSED
             self._held.clear()
+            with _counting:
+                _refused[self._table.name] += 1
             raise
         return lines
 

@@ -197,6 +197,11 @@ class Access:
         with self._look() as connection:
             return read_log.lines(connection, agent, since, email_id, limit)
 
+    def recorded(self) -> int:
+        """Return how many lines the read log ever got. Raises `AccessUnavailable`."""
+        with self._look() as connection:
+            return chain.head(connection).key
+
     def verify(self, expected: Link | None = None) -> Verified:
         """Walk the whole read log and say whether it is as it was written; `expected` is a head known from before."""
         with self._look() as connection:

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from change_executor.config import Destination, ExecutorSettings, Intake, JournalSettings, Queue, Reader, Review
 from change_executor.notify.settings import Notify
 from shared.imap_login import ImapLogin
+from shared.metrics import Metrics
 from shared.settings import load_settings, settings_from
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "examples" / "executor.toml"
@@ -21,6 +22,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "[review]": Review,
     "[reader]": Reader,
     "[journal]": JournalSettings,
+    "[metrics]": Metrics,
     "[notify]": Notify,
     "[[credentials]]": ImapLogin,
     "[[queues]]": Queue,
@@ -49,13 +51,15 @@ def test_the_example_loads() -> None:
 def test_the_example_shows_every_key_and_no_other() -> None:
     found = keys_by_section(EXAMPLE.read_text(encoding="utf-8"))
     assert SECTIONS.keys() == found.keys()
-    tables = {"intake", "review", "reader", "journal", "notify", "credentials", "queues", "to"}
+    tables = {"intake", "review", "reader", "journal", "notify", "metrics", "credentials", "queues", "to"}
     for section, model in SECTIONS.items():
         assert set(model.model_fields) - tables == found[section], section
 
 
 def test_what_is_commented_out_shows_the_default_where_there_is_one() -> None:
     text = EXAMPLE.read_text(encoding="utf-8")
+    # Without it nobody can ask, and its key has no default.
+    text = text.replace('#listen = "127.0.0.1:8625"\n', "")
     plain = load_settings(EXAMPLE, ExecutorSettings)
     # These have no default; the example shows how they look.
     without_default = (
