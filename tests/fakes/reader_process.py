@@ -11,14 +11,21 @@ import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 import httpx
 
 from agent_reader.access import Access
+from tests.servers.dovecot import Dovecot
 
-if TYPE_CHECKING:
-    from tests.servers.dovecot import Dovecot
+
+class MailServer(Protocol):
+    """A server of the tests."""
+
+    host: str
+    port: int
+    passwords: dict[str, str]
+
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # Seconds; a start takes one. Nothing waits for it to pass.
@@ -29,11 +36,17 @@ _USING = ["urn:ietf:params:jmap:core", "urn:ietf:params:jmap:mail"]
 
 @dataclass
 class ReaderFolder:
-    """A configuration for the reader's login on a Dovecot; `settings` are lines of `[[accounts]]` that differ."""
+    """A configuration for the reader's login on a server; `settings` are lines of `[[accounts]]` that differ."""
 
     folder: Path
-    dovecot: Dovecot
+    server: MailServer
     settings: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def dovecot(self) -> Dovecot:
+        """The server, where it is one."""
+        assert isinstance(self.server, Dovecot)
+        return self.server
 
     @property
     def socket(self) -> Path:
@@ -44,17 +57,20 @@ class ReaderFolder:
         """Write the file anew and return its path."""
         secret = self.folder / "secret"
         if not secret.exists():
-            secret.write_text(self.dovecot.passwords["reader"])
+            secret.write_text(self.server.passwords["reader"])
         secret.chmod(0o600)
         account = {
             "id": "shop",
-            "host": self.dovecot.host,
-            "port": self.dovecot.tls_port,
+            "host": self.server.host,
             "user": "reader",
             "secret_file": str(secret),
-            "ca_file": str(self.dovecot.ca_file),
             "sync_seconds": 1,
-        } | self.settings
+        }
+        if isinstance(self.server, Dovecot):
+            account |= {"port": self.server.tls_port, "ca_file": str(self.server.ca_file)}
+        else:
+            account |= {"port": self.server.port, "tls": "none"}
+        account |= self.settings
         lines = [
             "[server]",
             'listen = "127.0.0.1:0"',

@@ -170,9 +170,13 @@ class Dovecot:
             if os.geteuid() == 0:
                 os.chown(path, *self._account)
 
-    def snapshot(self) -> Snapshot:
-        """Everything in every mailbox, without changing any of it."""
-        return take_snapshot(HOST, self.port, "owner", self.passwords["owner"])
+    def snapshot(self, login: str = "owner") -> Snapshot:
+        """Everything in every mailbox as a login sees it, without changing any of it."""
+        return take_snapshot(HOST, self.port, login, self.passwords[login])
+
+    def named(self, login: str, mailbox: str) -> str:  # noqa: ARG002 - as the other servers have it
+        """What a login calls a mailbox of the owner."""
+        return mailbox
 
     # What the server saw.
 
