@@ -138,7 +138,7 @@ def all_results(snapshot: Snapshot, arguments: EmailQueryArguments) -> Iterator[
 
 
 def _selection(snapshot: Snapshot, asked: EmailQueryArguments) -> Selection:
-    selection = resolve(asked.filter, snapshot.mailboxes())
+    selection = resolve(asked.filter, snapshot.mailboxes)
     if snapshot.scope.depth is Depth.HEADERS and asks_for_bodies(selection):
         # The store would find nothing for it; an empty list would read as if there were nothing.
         raise QueryRefused(

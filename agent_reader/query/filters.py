@@ -89,14 +89,14 @@ def parse_filter(untrusted: JSON) -> Filter:
     return _Parser().parse(untrusted, 1)
 
 
-def resolve(asked: Filter, mailboxes: Sequence[StoredMailbox]) -> Selection:
-    """Return the selection, with mailboxes looked up. Raises `QueryRefused` for one that is not there."""
+def resolve(asked: Filter, mailboxes: Callable[[], Sequence[StoredMailbox]]) -> Selection:
+    """Return the selection, with mailboxes looked up where it names some. Raises `QueryRefused` for an unknown one."""
     match asked:
         case InMailboxWithId(mailbox_id):
-            return InMailbox(_keys("inMailbox", (mailbox_id,), mailboxes).pop())
+            return InMailbox(_keys("inMailbox", (mailbox_id,), mailboxes()).pop())
         case InMailboxOtherThan(mailbox_ids):
-            left_out = _keys("inMailboxOtherThan", mailbox_ids, mailboxes)
-            return AnyOf(tuple(InMailbox(mailbox.key) for mailbox in mailboxes if mailbox.key not in left_out))
+            left_out = _keys("inMailboxOtherThan", mailbox_ids, mailboxes())
+            return AnyOf(tuple(InMailbox(mailbox.key) for mailbox in mailboxes() if mailbox.key not in left_out))
         case Every(of):
             return All(tuple(resolve(each, mailboxes) for each in of))
         case Some(of):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-from agent_reader.store import blobs, search, set_aside, threads
+from agent_reader.store import blobs, search, set_aside, threads, tokens
 from agent_reader.store.changes import ChangeKind, DataType
 from agent_reader.store.reading import Reading
 from agent_reader.store.writing import KEYWORDS_CHANGED, UNREAD_CHANGED, Writing
@@ -150,7 +150,7 @@ def show_words(writing: Writing, key: int, words: Sequence[str]) -> None:
     stored = _stored(writing, key)
     if stored is not None and stored.visible:
         search.remove(writing.connection, key)
-        token_text = search.tokens(
+        token_text = tokens.of_email(
             stored.mailbox_keys, stored.keywords, stored.senders, has_attachment=stored.has_attachment
         )
         search.put(writing.connection, key, token_text, words)
@@ -276,7 +276,7 @@ def _show(writing: Writing, stored: _Stored, mailbox_keys: frozenset[int], keywo
     if stored.visible:
         search.remove(connection, key)
     if visible:
-        token_text = search.tokens(mailbox_keys, keywords, stored.senders, has_attachment=stored.has_attachment)
+        token_text = tokens.of_email(mailbox_keys, keywords, stored.senders, has_attachment=stored.has_attachment)
         search.put(connection, key, token_text, _words(writing, key))
     _note(writing, stored, visible=visible, others=others)
     writing.note_email(

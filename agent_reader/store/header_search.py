@@ -1,4 +1,4 @@
-"""Looks into the kept header of an Email: the one question that no index answers (RFC 8621 §4.4.1 header).
+"""Looks into the kept header of an Email, where `tokens.py` has no answer from the index (RFC 8621 §4.4.1 header).
 
 It is asked of one candidate after the other, newest first, inside SQLite, so that other conditions and a limit spare
 most of them.

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from agent_reader.keep import Keep
-from agent_reader.store import blobs, document, search
+from agent_reader.store import blobs, document, search, tokens
 from agent_reader.store.fold import fold, sort_order
 from agent_reader.store.thread_subject import thread_subject
 from agent_reader.sync.mirror import FetchedMessage
@@ -239,7 +239,7 @@ def _words(message: Message, subject: str, readable: ReadableText | None) -> tup
         search.Column.SUBJECT: fold(subject),
         search.Column.BODY: "" if readable is None else _body_words(message, readable),
     }
-    return tuple(by_column[column] for column in search.Column)
+    return (*(by_column[column] for column in search.Column), tokens.header_tokens(message.fields))
 
 
 def _address_words(message: Message, name: str) -> str:

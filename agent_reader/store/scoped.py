@@ -17,13 +17,15 @@ from typing import Final
 import apsw
 
 from agent_reader.scope import Depth, Scope
-from agent_reader.store import search
+from agent_reader.store import tokens
 from agent_reader.store.emails import KEY_SHIFT
 from agent_reader.store.scoped_changes import changes_view
 from agent_reader.store.writing import seconds
 
 # FTS5 reads its own tables by statements of its own; what they hold is no word of any message in the clear.
 _SHADOW_TABLES: Final = frozenset(f"search_{part}" for part in ("data", "idx", "docsize", "config"))
+# A function that SQLite calls a table: what is in it the question brought itself.
+_TABLES_OF_NO_MAIL: Final = _SHADOW_TABLES | {"json_each"}
 
 _LIMITS: Final = (
     "CREATE TEMP TABLE scope_limits (since_key INTEGER, expression TEXT)",
@@ -224,12 +226,12 @@ def _hidden_view(scope: Scope, inside: "_Inside", in_a_mailbox: str) -> str:
 
 def _expression(scope: Scope, mailbox_keys: list[int]) -> str:
     """What FTS5 is asked besides each question: tokens of the mailboxes and of the senders."""
-    mailboxes = [search.mailbox_token(key) for key in mailbox_keys]
-    senders = [search.sender_token(each) for each in scope.senders or ()]
+    mailboxes = [tokens.of_mailbox(key) for key in mailbox_keys]
+    senders = [tokens.of_sender(each) for each in scope.senders or ()]
     asked = [each for each, limit in ((mailboxes, scope.mailboxes), (senders, scope.senders)) if limit is not None]
     if not all(asked):
-        return f'tokens : "{search.NO_TOKEN}"'
-    alternatives = (" OR ".join(f'"{token}"' for token in tokens) for tokens in asked)
+        return f'tokens : "{tokens.NONE}"'
+    alternatives = (" OR ".join(f'"{token}"' for token in alternative) for alternative in asked)
     return " AND ".join(f"(tokens : ({each}))" for each in alternatives)
 
 
@@ -237,7 +239,7 @@ def _guard(views: frozenset[str]) -> Callable[[int, str | None, str | None, str 
     def allow(operation: int, table: str | None, column: str | None, database: str | None, view: str | None) -> int:
         is_behind = operation == apsw.SQLITE_READ and database == "main" and view not in views
         # SQLite says of a view that it flattened that a table is read, without a column: nothing of it comes out.
-        if is_behind and column and table not in _SHADOW_TABLES and not str(table).startswith("sqlite_"):
+        if is_behind and column and table not in _TABLES_OF_NO_MAIL and not str(table).startswith("sqlite_"):
             return apsw.SQLITE_DENY
         return apsw.SQLITE_OK
 

@@ -1,25 +1,25 @@
 """The search table: FTS5, contentless, one row for each visible Email, and how rows get into it.
 
 The rowid is the Email's key, which encodes receivedAt: hits come out in date order, a limit stops early, and a range
-of dates is a range of rowids. Mailboxes, keywords and attachments are tokens in a column of their own, so that FTS5
-intersects them itself, without a join. All folding is done before (`fold.py`), for the index and for questions: the
-tokenizer only splits at spaces (`ascii` takes everything beyond ASCII as part of a word), so that it has no second
-opinion, and no older Unicode than ours, on what a word is.
+of dates is a range of rowids. Mailboxes, keywords, attachments and the header's identifiers are tokens in a column of
+their own, so that FTS5 intersects them itself, without a join. All folding is done before (`fold.py`), for the index
+and for questions: the tokenizer only splits at spaces (`ascii` takes everything beyond ASCII as part of a word), so
+that it has no second opinion, and no older Unicode than ours, on what a word is.
 """
 
-import hashlib
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
 import apsw
 
-from agent_reader.store.fold import TOKEN_MARK
+from agent_reader.store import document, tokens
 
 # Raised whenever the table's shape, the folding or the tokens change: the table is then made anew at the next start.
-SHAPE: Final = 2
+SHAPE: Final = 3
+_SHAPE_WITH_HEADER_TOKENS: Final = 3
 
 
 class Column(StrEnum):
@@ -33,11 +33,6 @@ class Column(StrEnum):
     BODY = "body_words"
 
 
-EVERY_TOKEN: Final = TOKEN_MARK + "e"
-ATTACHMENT_TOKEN: Final = TOKEN_MARK + "a"
-# No Email has it: what matches nothing.
-NO_TOKEN: Final = TOKEN_MARK + "n"
-
 _COLUMNS: Final = ", ".join(("tokens", *Column))
 _CREATE: Final = (
     f"CREATE VIRTUAL TABLE search USING fts5({_COLUMNS}, content='', contentless_delete=1, detail=full, "
@@ -48,49 +43,21 @@ _INSERT: Final = f"INSERT INTO search (rowid, {_COLUMNS}) VALUES (?, ?, ?, ?, ?,
 # Between columns of one Email in the stored words; `fold` never lets it out.
 _SEPARATOR: Final = "\n"
 
-# 64 bits of a digest: none of a mailbox's few keywords, and none of its senders, meets another by chance.
-_DIGEST_CHARACTERS: Final = 16
-
-
-def mailbox_token(mailbox_key: int) -> str:
-    """Return the token of every Email in a mailbox."""
-    return f"{TOKEN_MARK}m{mailbox_key}"
-
-
-def keyword_token(keyword: str) -> str:
-    """Return the token of every Email with a keyword, in lower case; hashed, since keywords hold any ASCII."""
-    return f"{TOKEN_MARK}k{_digest(keyword)}"
-
-
-def sender_token(sender: str) -> str:
-    """Return the token of every Email from an address or from a domain, in lower case."""
-    return f"{TOKEN_MARK}s{_digest(sender)}"
-
-
-def tokens(
-    mailbox_keys: Iterable[int], keywords: Iterable[str], senders: Iterable[str], *, has_attachment: bool
-) -> str:
-    """Return the token column of an Email; `senders` are its address and domain, empty ones left out."""
-    found = [EVERY_TOKEN, *map(mailbox_token, sorted(mailbox_keys)), *map(keyword_token, sorted(keywords))]
-    found += [sender_token(sender) for sender in senders if sender]
-    if has_attachment:
-        found.append(ATTACHMENT_TOKEN)
-    return " ".join(found)
-
 
 def pack_words(words: Sequence[str]) -> bytes:
-    """Return the folded words of the columns as they are kept."""
+    """Return the folded words of the columns, and the header's tokens after them, as they are kept."""
     return zlib.compress(_SEPARATOR.join(words).encode(), 1)
 
 
 def unpack_words(packed: bytes) -> list[str]:
-    """Return the folded words of the columns, in the order of `Column`."""
+    """Return the folded words of the columns, in the order of `Column`, and the header's tokens after them."""
     return zlib.decompress(packed).decode().split(_SEPARATOR)
 
 
 def put(connection: apsw.Connection, email_key: int, token_text: str, words: Sequence[str]) -> None:
-    """Put an Email's row in; one that is there must be taken out first."""
-    connection.execute(_INSERT, (email_key, token_text, *words))
+    """Put an Email's row in, with words as `unpack_words` gives them; one that is there must be taken out first."""
+    *columns, header_tokens = words
+    connection.execute(_INSERT, (email_key, f"{token_text} {header_tokens}", *columns))
 
 
 def remove(connection: apsw.Connection, email_key: int) -> None:
@@ -110,6 +77,8 @@ def make(connection: apsw.Connection) -> None:
             # The same question may have other results now, and nothing says which: no older state can be answered.
             connection.execute("UPDATE account SET state = state + 1, changes_from = state + 1")
         connection.execute(_CREATE)
+        if shape < _SHAPE_WITH_HEADER_TOKENS:
+            _keep_header_tokens(connection)
         _fill(connection)
         connection.execute("UPDATE account SET search_shape = ?", (SHAPE,))
 
@@ -121,11 +90,17 @@ def _fill(connection: apsw.Connection) -> None:
         "FROM emails e JOIN email_texts t ON t.key = e.key WHERE e.visible ORDER BY e.key"
     )
     for key, keywords, has_attachment, sender, domain, words, mailbox_keys in rows:
-        token_text = tokens(
+        token_text = tokens.of_email(
             json.loads(mailbox_keys), json.loads(keywords), (sender, domain), has_attachment=bool(has_attachment)
         )
-        connection.execute(_INSERT, (key, token_text, *unpack_words(words)))
+        put(connection, key, token_text, unpack_words(words))
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+def _keep_header_tokens(connection: apsw.Connection) -> None:
+    """Add the header's tokens to words that were kept without them."""
+    for key, packed in connection.execute("SELECT key, words FROM email_texts"):
+        words = unpack_words(packed)
+        if len(words) == len(Column):
+            message = document.unpack(connection.execute("SELECT document FROM email_texts WHERE key = ?", (key,)).get)
+            words.append(tokens.header_tokens(message.fields))
+            connection.execute("UPDATE email_texts SET words = ? WHERE key = ?", (pack_words(words), key))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeAlias, assert_never
 
-from agent_reader.store import header_search, search
+from agent_reader.store import header_search, tokens
 from agent_reader.store.emails import KEY_SHIFT
 from agent_reader.store.search import Column
 
@@ -205,9 +205,6 @@ def count_statement(selection: Selection, *, by_thread: bool) -> Statement:
     if by_thread and not _conjuncts(selection):
         # An Email is shown while it has a mailbox, and the index of those by Thread is the smaller walk.
         return Statement("SELECT count(DISTINCT thread_key) FROM email_mailboxes", ())
-    if by_thread and not _conjuncts(selection):
-        # An Email is shown while it has a mailbox, and the index of those by Thread is the smaller walk.
-        return Statement("SELECT count(DISTINCT thread_key) FROM email_mailboxes", ())
     source = _source(selection, needs_emails=by_thread)
     what = f"count(DISTINCT {source.thread})" if by_thread else "count(*)"
     return Statement(f"SELECT {what} FROM {source.sql}", source.parameters)  # noqa: S608 - closed words only
@@ -225,7 +222,7 @@ class _Source:
 
 def _source(selection: Selection, *, needs_emails: bool) -> _Source:
     conjuncts = _conjuncts(selection)
-    matches = [each for each in conjuncts if _is_match(each)]
+    matches = [each for each in conjuncts if _is_match(each) or _is_narrowed_by_tokens(each)]
     ranges = [each for each in conjuncts if isinstance(each, Received)]
     others = [_condition(each) for each in conjuncts if not _is_match(each) and not isinstance(each, Received)]
     needs_emails = needs_emails or bool(others)
@@ -260,7 +257,9 @@ def _is_match(selection: Selection) -> bool:
     match selection:
         case Words() | InMailbox() | HasKeyword() | HasAttachment():
             return True
-        case Received() | Size() | ThreadHasKeyword() | HasHeader():
+        case HasHeader(name, text):
+            return tokens.of_header(name, text) is not None and tokens.tells_all_of_header(text)
+        case Received() | Size() | ThreadHasKeyword():
             return False
         case All(of) | AnyOf(of):
             return all(_is_match(each) for each in of)
@@ -270,24 +269,31 @@ def _is_match(selection: Selection) -> bool:
             assert_never(selection)
 
 
+def _is_narrowed_by_tokens(selection: Selection) -> bool:
+    """Whether tokens say what it needs, so that few Emails are left to be looked into."""
+    return isinstance(selection, HasHeader) and tokens.of_header(selection.name, selection.text) is not None
+
+
 def _match(selection: Selection) -> str:
     """The FTS5 expression; its NOT has two sides, so what stands alone is taken from everything."""
     match selection:
         case Words(phrase, columns):
             return f'{{{" ".join(columns)}}} : "{phrase}"'
         case InMailbox(mailbox_key):
-            return _token(search.mailbox_token(mailbox_key))
+            return _token(tokens.of_mailbox(mailbox_key))
         case HasKeyword(keyword):
-            return _token(search.keyword_token(keyword))
+            return _token(tokens.of_keyword(keyword))
         case HasAttachment():
-            return _token(search.ATTACHMENT_TOKEN)
+            return _token(tokens.ATTACHMENT)
         case All():
             return _match_all(_conjuncts(selection))
         case AnyOf(of):
             return " OR ".join(f"({_match(each)})" for each in of) if of else f"{_EVERYTHING} NOT {_EVERYTHING}"
         case Not(of):
             return f"{_EVERYTHING} NOT ({_match(of)})"
-        case Received() | Size() | ThreadHasKeyword() | HasHeader():
+        case HasHeader(name, text):
+            return " AND ".join(map(_token, tokens.of_header(name, text) or ()))
+        case Received() | Size() | ThreadHasKeyword():
             raise AssertionError("columns say this, not words")
         case _:
             assert_never(selection)
@@ -304,7 +310,7 @@ def _token(token: str) -> str:
     return f'tokens : "{token}"'
 
 
-_EVERYTHING: Final = _token(search.EVERY_TOKEN)
+_EVERYTHING: Final = _token(tokens.EVERY)
 
 
 def _key_range(received: Received, key: str) -> Statement:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 import apsw
@@ -120,7 +121,7 @@ class Snapshot:
                     id=str(mailbox_id),
                     name=str(name),
                     delimiter=delimiter,
-                    attributes=frozenset(json.loads(attributes)),
+                    attributes=_attributes(attributes),
                     subscribed=bool(subscribed),
                     readable=bool(readable),
                 )
@@ -169,7 +170,11 @@ class Snapshot:
 
     def ids_of(self, keys: Sequence[int]) -> list[str]:
         """Return the Email ids of keys, in their order."""
-        return [str(self.connection.execute("SELECT id FROM emails WHERE key = ?", (key,)).get) for key in keys]
+        # json_each gives them in their order, and CROSS keeps it: one statement costs half of what fifty do.
+        rows = self.connection.execute(
+            "SELECT e.id FROM json_each(?) asked CROSS JOIN emails e ON e.key = asked.value", (json.dumps(keys),)
+        )
+        return [email_id for (email_id,) in rows]
 
     def key_of(self, email_id: str) -> int | None:
         """Return the key of an Email that is shown."""
@@ -261,3 +266,9 @@ class Snapshot:
 
     def _run(self, statement: Statement) -> apsw.Cursor:
         return self.connection.execute(statement.sql, statement.parameters)
+
+
+# Mailboxes have a dozen sets of attributes, and are read with most questions.
+@lru_cache(maxsize=1024)
+def _attributes(array: str) -> frozenset[str]:
+    return frozenset(json.loads(array))

@@ -28,7 +28,7 @@ def _plan(account: Mirrored, **asked: JSON) -> str:
     parsed = parse_email_query(asked)
     with account.store.snapshot(ACCOUNT) as snapshot:
         statement = rows_statement(
-            resolve(parsed.filter, snapshot.mailboxes()), parsed.sort, by_thread=parsed.collapse_threads, limit=50
+            resolve(parsed.filter, snapshot.mailboxes), parsed.sort, by_thread=parsed.collapse_threads, limit=50
         )
         rows = snapshot.connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", statement.parameters)
         return "\n".join(str(detail) for _, _, _, detail in rows)
@@ -45,6 +45,10 @@ def _plan(account: Mirrored, **asked: JSON) -> str:
         {"inMailbox": "INBOX", "notKeyword": "$seen"},
         {"operator": "NOT", "conditions": [{"text": "word"}, {"hasKeyword": "$seen"}]},
         {"operator": "OR", "conditions": [{"text": "word"}, {"subject": "letter"}]},
+        {"header": ["Message-ID", "<1@x>"]},
+        {"header": ["references", "<1@x>"], "text": "word", "inMailbox": "INBOX"},
+        {"header": ["List-Id"]},
+        {"operator": "NOT", "conditions": [{"header": ["In-Reply-To"]}]},
     ],
 )
 @pytest.mark.parametrize("ascending", [False, True])
@@ -65,6 +69,7 @@ def test_what_tokens_and_dates_say_is_one_walk_over_the_search_table(
         ({"filter": {"inMailbox": "INBOX"}}, "SEARCH b USING PRIMARY KEY (mailbox_key=?)"),
         ({"filter": {"text": "word", "minSize": 10}}, "SCAN search VIRTUAL TABLE INDEX"),
         ({"filter": {"text": "word", "header": ["X-A"]}}, "SCAN search VIRTUAL TABLE INDEX"),
+        ({"filter": {"header": ["References", "<1@x> <2@x>"]}}, "SCAN search VIRTUAL TABLE INDEX"),
         ({"filter": {"text": "word"}, "collapseThreads": True}, "SCAN search VIRTUAL TABLE INDEX"),
         ({"filter": {"someInThreadHaveKeyword": "$seen"}}, "SCAN e"),
         ({"filter": {"header": ["X-A"], "inMailbox": "INBOX"}}, "SEARCH b USING PRIMARY KEY (mailbox_key=?)"),

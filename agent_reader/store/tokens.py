@@ -1,0 +1,90 @@
+"""Words of ours in the search table: what an Email is and where it lies, told so that FTS5 intersects it itself.
+
+Each begins with `TOKEN_MARK`, which no text of mail and of questions can hold.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from agent_reader.store.fold import TOKEN_MARK, sort_order
+from shared.message.fields import HeaderField
+from shared.message.headers import text
+
+EVERY: Final = TOKEN_MARK + "e"
+ATTACHMENT: Final = TOKEN_MARK + "a"
+# No Email has it: what matches nothing.
+NONE: Final = TOKEN_MARK + "n"
+
+# The fields by which one message or one list is looked for in a large mailbox (RFC 5322 §3.6.4, RFC 2919 §3).
+INDEXED_FIELDS: Final = frozenset({"message-id", "in-reply-to", "references", "list-id"})
+
+# What these fields hold between angle brackets: a text that asks for a whole one can only be found with that one.
+_BRACKETED: Final = re.compile(r"<[^<>\s]+>")
+
+# 64 bits of a digest: none of a mailbox's few keywords, and none of its senders, meets another by chance. Of a
+# million Message-IDs two do so once in thirty million mailboxes.
+_DIGEST_CHARACTERS: Final = 16
+
+
+def of_mailbox(mailbox_key: int) -> str:
+    """Return the token of every Email in a mailbox."""
+    return f"{TOKEN_MARK}m{mailbox_key}"
+
+
+def of_keyword(keyword: str) -> str:
+    """Return the token of every Email with a keyword, in lower case; hashed, since keywords hold any ASCII."""
+    return f"{TOKEN_MARK}k{_digest(keyword)}"
+
+
+def of_sender(sender: str) -> str:
+    """Return the token of every Email from an address or from a domain, in lower case."""
+    return f"{TOKEN_MARK}s{_digest(sender)}"
+
+
+def of_header(name: str, folded_text: str | None) -> tuple[str, ...] | None:
+    """Return the tokens of every Email with a header field that contains a text, or with one of that name at all.
+
+    None where no token tells: of other fields, and of a text that holds no whole identifier in angle brackets.
+    """
+    if name not in INDEXED_FIELDS:
+        return None
+    if not folded_text:
+        return (_of_field(name, ""),)
+    return tuple(_of_field(name, each) for each in _BRACKETED.findall(folded_text)) or None
+
+
+def tells_all_of_header(folded_text: str | None) -> bool:
+    """Whether the tokens of a text are all that there is to know: it is one identifier and nothing else."""
+    return not folded_text or _BRACKETED.fullmatch(folded_text) is not None
+
+
+def header_tokens(fields: Iterable[HeaderField]) -> str:
+    """Return the tokens of a header, with one space between."""
+    found: dict[str, None] = {}
+    for field in fields:
+        name = field.name.lower()
+        if name in INDEXED_FIELDS:
+            found[_of_field(name, "")] = None
+            found.update((_of_field(name, each), None) for each in _BRACKETED.findall(sort_order(text(field))))
+    return " ".join(found)
+
+
+def of_email(
+    mailbox_keys: Iterable[int], keywords: Iterable[str], senders: Iterable[str], *, has_attachment: bool
+) -> str:
+    """Return the tokens of an Email besides its header's; `senders` are its address and domain, empty ones left out."""
+    found = [EVERY, *map(of_mailbox, sorted(mailbox_keys)), *map(of_keyword, sorted(keywords))]
+    found += [of_sender(sender) for sender in senders if sender]
+    if has_attachment:
+        found.append(ATTACHMENT)
+    return " ".join(found)
+
+
+def _of_field(name: str, bracketed: str) -> str:
+    return f"{TOKEN_MARK}h{_digest(f'{name}:{bracketed}')}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
