@@ -27,6 +27,7 @@ def doctor(
     part: Annotated[Part, typer.Option(help="Files, users and units; or logins and what is kept; or all.")] = Part.ALL,
     user: Annotated[str | None, typer.Option(help="Whom the reader runs as, where it is not agent-reader.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="A user that an agent runs as; more than once.")] = None,
+    copies: Annotated[Path | None, typer.Option("--backups", help="Where `backup` puts copies, if elsewhere.")] = None,
     units: Annotated[Path, typer.Option(help="Where the unit files are.", hidden=True)] = _UNITS,
 ) -> None:
     """Say what is wrong here, why it matters, and what mends it; status 0 nothing, 1 something, 2 not all seen."""
@@ -45,7 +46,7 @@ def doctor(
         looking = Looking()
         if probe:
             _probe(settings, looking)
-        looking.add(look_at_program(settings, _now))
+        looking.add(look_at_program(settings, _now, copies))
         return looking.report()
 
     tell(look(part, owner, machine, program), "agent-reader", as_json=as_json)

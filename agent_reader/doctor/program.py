@@ -14,20 +14,24 @@ from agent_reader.config import Account, ReaderSettings
 from agent_reader.doctor.rights import Enforcement, Finding, overall, read_findings
 from agent_reader.imap.session import ReadOnlySession
 from shared.doctor.finding import Fault, Looking, Report
-from shared.doctor.upkeep import look_at_clock, look_at_disk, look_at_tokens
+from shared.doctor.upkeep import look_at_clock, look_at_copies, look_at_disk, look_at_tokens
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ANOTHER: Final = "sudo -u agent-reader agent-reader token create --agent AGENT"
+_COPY: Final = "sudo -u agent-reader agent-reader backup --keep 14   # once a day, by a timer"
 # Virtual-machine instructions of SQLite between two looks at the clock; a look is well below a microsecond each.
 _STEPS: Final = 100_000
 # The index of a large mailbox is gigabytes; what was not reached by then is said.
 CHECK_SECONDS: Final = 60.0
 
 
-def look_at_program(settings: ReaderSettings, now: Callable[[], datetime]) -> Report:
-    """Look at every account's login and rights, and at what is kept in the store's folder; nothing is written."""
+def look_at_program(settings: ReaderSettings, now: Callable[[], datetime], copies: Path | None = None) -> Report:
+    """Look at every account's login and rights, and at what is kept in the store's folder; nothing is written.
+
+    `copies`: where `backup` puts them, if not beside the index.
+    """
     looking = Looking()
     for account in settings.accounts:
         _look_at_login(account, settings.store.folder, looking)
@@ -36,6 +40,7 @@ def look_at_program(settings: ReaderSettings, now: Callable[[], datetime]) -> Re
         looking.notes.append(f"{folder}: the reader was not started yet")
         return looking.report()
     look_at_disk(folder, looking)
+    look_at_copies(copies, folder, _COPY, now, looking)
     for file in sorted(folder.glob("*.db")):
         _look_at_database(file, now, looking)
     if (folder / FILE_NAME).exists():

@@ -21,17 +21,21 @@ from change_executor.journal.open import journal_path
 from change_executor.looking import Looker
 from change_executor.looking import Looking as MailLooking
 from shared.doctor.finding import Fault, Looking, Report
-from shared.doctor.upkeep import look_at_clock, look_at_disk, look_at_tokens
+from shared.doctor.upkeep import look_at_clock, look_at_copies, look_at_disk, look_at_tokens
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ANOTHER: Final = "sudo -u change-executor change-executor token create --agent AGENT --queue QUEUE"
+_COPY: Final = "sudo -u change-executor change-executor backup --keep 14   # once a day, by a timer"
 _VERIFY: Final = "sudo -u change-executor change-executor audit verify   # docs/journal.md says what each means"
 
 
-def look_at_program(settings: ExecutorSettings, now: Callable[[], datetime]) -> Report:
-    """Look at every login and queue, and at the journal; nothing is written."""
+def look_at_program(settings: ExecutorSettings, now: Callable[[], datetime], copies: Path | None = None) -> Report:
+    """Look at every login and queue, and at the journal; nothing is written.
+
+    `copies`: where `backup` puts them, if not beside the journal.
+    """
     looking = Looking()
     looker = Looker(Connections())
     for credential in settings.credentials:
@@ -47,6 +51,7 @@ def look_at_program(settings: ExecutorSettings, now: Callable[[], datetime]) -> 
             else:
                 looking.find(Fault.LOGIN, f"{credential.id}: {error.what}", error.fix)
     _look_at_journal(settings, now(), looking)
+    _look_for_copies(settings, copies, now, looking)
     return looking.report()
 
 
@@ -83,6 +88,14 @@ def _look_at_journal(settings: ExecutorSettings, now: datetime, looking: Looking
         looking.find(Fault.DATABASE, f"{path}: {detail}", fix)
     finally:
         engine.dispose()
+
+
+def _look_for_copies(
+    settings: ExecutorSettings, copies: Path | None, now: Callable[[], datetime], looking: Looking
+) -> None:
+    path = journal_path(settings.journal.url)
+    if path.exists():
+        look_at_copies(copies, path.parent, _COPY, now, looking)
 
 
 def _check_whole(connection: Connection) -> None:

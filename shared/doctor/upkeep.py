@@ -70,6 +70,15 @@ def look_at_date(untrusted_date: str | None, whose: str, now: datetime, looking:
         looking.find(Fault.CLOCK, what, "timedatectl set-ntp true; timedatectl")
 
 
+def look_at_copies(copies: Path | None, state: Path, make: str, now: Callable[[], datetime], looking: Looking) -> None:
+    """Look at the copies in a folder that was named, or where `backup` puts them; none at all yet is worth a note."""
+    usual = state / "backups"
+    if copies is None and not usual.exists():
+        looking.notes.append(f"no copy was ever made in {usual}: {make}")
+        return
+    look_at_backup(copies or usual, make, now, looking)
+
+
 def look_at_backup(folder: Path, make: str, now: Callable[[], datetime], looking: Looking) -> None:
     """Look at the folder that copies are put into: there, private, and the newest not too old."""
     try:

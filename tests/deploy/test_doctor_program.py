@@ -264,6 +264,21 @@ def test_copies_that_are_missing_old_or_open_are_found(tmp_path: Path) -> None:
     assert {Fault.BACKUP_OLD, Fault.BACKUP_READABLE} == found()
 
 
+@pytest.mark.parametrize("house", [reader, executor])
+def test_copies_are_looked_for_beside_what_is_kept_or_where_they_are_said_to_be(
+    server: Dovecot, tmp_path: Path, house: House
+) -> None:
+    config = house(server, tmp_path)
+    assert any("no copy was ever made" in note for note in seen(config).notes)
+    usual = (tmp_path / "index" if house is reader else tmp_path) / "backups"
+    usual.mkdir(mode=0o700)
+    assert {Fault.BACKUP_MISSING} == faults(seen(config))
+    program = agent_reader.__main__.app if house is reader else change_executor.__main__.app
+    arguments = ["doctor", "--part", "program", "--json", "--config", str(config), "--backups", str(tmp_path / "none")]
+    said = json.loads(CliRunner().invoke(program, arguments).stdout)
+    assert ["backup_missing"] == [each["code"] for each in said["findings"]]
+
+
 def test_a_password_that_was_not_handed_over_is_no_finding_and_names_the_command(
     server: Dovecot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
