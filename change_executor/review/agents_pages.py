@@ -30,7 +30,7 @@ async def agents(room: Room, request: Request, session: Session) -> Response:  #
 
 async def agent(room: Room, request: Request, session: Session) -> Response:
     """`GET /agents/{agent}`: what one agent read, what it proposed, and what became of it."""
-    name = _agent_name(request)
+    name = agent_name(request)
     return html(await room.in_thread(_agent_page, room, session, name))
 
 
@@ -57,12 +57,13 @@ async def end_token(room: Room, request: Request, session: Session, form: Form) 
 
 async def end_agent(room: Room, request: Request, session: Session, form: Form) -> Response:  # noqa: ARG001 - a handler's signature
     """`POST /agents/{agent}/revoke`: none of its tokens opens anything, and what nobody has moved yet is taken back."""
-    name = _agent_name(request)
+    name = agent_name(request)
     await room.in_thread(revoke_agent, room.journal, name, f"person:{session.person.name}")
     return see_other(f"/agents/{name}")
 
 
-def _agent_name(request: Request) -> str:
+def agent_name(request: Request) -> str:
+    """Return the agent that a path names. Raises `PageError` where it cannot be one."""
     name: str = request.path_params["agent"]
     if _AGENT.fullmatch(name) is None:
         raise PageError(Refusal.NOT_FOUND)

@@ -27,6 +27,7 @@ from change_executor.review import (
     queue_pages,
     settings_pages,
     status_page,
+    taking_back,
     together,
 )
 from change_executor.review.error_page import PageError, Refusal, refusal_of_status, refuse
@@ -98,6 +99,8 @@ ROUTES: Final[tuple[tuple[str, str, Access, Any], ...]] = (
     ("POST", "/agents/tokens", Access.ADMINISTERING, agents_pages.make_token),
     ("POST", "/agents/tokens/{token}/revoke", Access.ADMINISTERING, agents_pages.end_token),
     ("POST", "/agents/{agent}/revoke", Access.ADMINISTERING, agents_pages.end_agent),
+    ("GET", "/agents/{agent}/undo", Access.LOOKING, taking_back.list_moves),
+    ("POST", "/agents/{agent}/undo", Access.ACTING, taking_back.take_back),
     ("GET", "/settings", Access.LOOKING, settings_pages.settings),
     ("POST", "/settings/keys", Access.ACTING, settings_pages.set_keys),
     ("POST", "/settings/notify", Access.ACTING, settings_pages.set_notify),

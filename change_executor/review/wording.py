@@ -10,6 +10,7 @@ from typing import Any, Final
 from change_executor.evidence.reading import Verdict
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.review.earlier import Earlier
+from change_executor.undoing import UndoRefusal
 from shared.proposal import State
 
 STATES: Final = {
@@ -155,6 +156,14 @@ REFUSED: Final = {
     "transition": "That cannot be decided any more. Here is how it is now.",
 }
 
+NOT_TAKEN_BACK: Final = {
+    UndoRefusal.UNKNOWN_PROPOSAL: "It is not known any more.",
+    UndoRefusal.NOT_APPLIED: "It is being moved back already, or was not moved.",
+    UndoRefusal.UNDO_NOT_PERMITTED: REFUSED["undo_not_permitted"],
+    UndoRefusal.UNDO_PLACE_UNKNOWN: "It cannot be moved back: a person settled the move, so nobody knows its place.",
+    UndoRefusal.ANOTHER_IS_OPEN: REFUSED["another_is_open"],
+}
+
 EVENTS: Final = {
     "proposal:propose": "Proposed.",
     "proposal:evidence": "The executor looked at the message.",
@@ -216,6 +225,7 @@ EVENTS_OF_THE_HOUSE: Final = {
     "stop:release": "Everything was resumed.",
     "text:keep": "A text was kept.",
     "texts:forget": "Texts of old proposals were forgotten.",
+    "undo:ask": "Taking back was asked for, of all that was moved since a moment for",
     "token:create": "A token to propose was made:",
     "token:revoke": "A token to propose was revoked:",
 }

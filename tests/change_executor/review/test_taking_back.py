@@ -1,0 +1,67 @@
+"""Taking back, on the page, all that an agent brought about since a moment."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from change_executor.journal import schema
+from change_executor.journal.journal import read_proposal
+from shared.proposal import State
+from tests.servers.desk import PERSON, ReviewPage, fields_of, press, reading
+
+PATH = "/agents/mailbot/undo"
+
+
+def test_all_that_was_moved_since_then_is_listed_and_goes_back_at_one_press(review_page: ReviewPage) -> None:
+    page = review_page
+    early = page.rows.moved(page.rows.proposal(reading("Early")).id)
+    page.clock.pass_by(hours=2)
+    since = page.clock().strftime("%Y-%m-%dT%H:%M")
+    late = [page.rows.moved(page.rows.proposal(reading(f"Late {number}")).id) for number in range(3)]
+    other = page.rows.moved(page.rows.proposal(reading("Of another"), agent="sorter").id)
+    client = page.signed_in()
+    assert PATH in client.get("/agents/mailbot").text
+    listed = client.get(f"{PATH}?since={since}").text
+    assert [1, 1, 1, 0, 0] == [
+        listed.count(f">{word}<") for word in ("Late 0", "Late 1", "Late 2", "Early", "Of another")
+    ]
+    done = press(client, listed, PATH)
+    assert (200, True) == (done.status_code, "3 messages are being moved back." in done.text)
+    with page.journal.reading() as connection:
+        states = [read_proposal(connection, each.id).state for each in (early, other, *late)]
+        asked = connection.execute(select(schema.events.c.actor).where(schema.events.c.kind == "undo:ask")).scalars()
+        assert [f"person:{PERSON}"] == list(asked)
+    assert [State.APPLIED, State.APPLIED] + [State.UNDOING] * 3 == states
+
+
+def test_what_was_not_listed_is_not_taken_back(review_page: ReviewPage) -> None:
+    page = review_page
+    first = page.rows.moved(page.rows.proposal(reading("First")).id)
+    client = page.signed_in()
+    listed = client.get(f"{PATH}?since=2026-01-01T00:00").text
+    second = page.rows.moved(page.rows.proposal(reading("Second")).id)
+    again = press(client, listed, PATH)
+    assert (409, True) == (again.status_code, "Here is how it is now." in again.text)
+    with page.journal.reading() as connection:
+        assert [State.APPLIED] * 2 == [read_proposal(connection, each.id).state for each in (first, second)]
+    assert 200 == press(client, again.text, PATH).status_code
+
+
+def test_a_moment_that_is_none_lists_and_moves_nothing(review_page: ReviewPage) -> None:
+    client = review_page.signed_in()
+    csrf = fields_of(client.get("/").text, "/sign-out")["csrf"]
+    for since in ("", "yesterday", "2026-13-01T00:00", "2026-01-01"):
+        assert "Take back all" not in client.get(PATH, params={"since": since}).text
+        assert 400 == client.post(PATH, data={"csrf": csrf, "since": since}).status_code
+    assert 404 == client.get("/agents/Not%20one/undo").status_code
+
+
+def test_what_cannot_go_back_says_why(review_page: ReviewPage) -> None:
+    page = review_page
+    page.rows.moved(page.rows.proposal(reading("Stays")).id)
+    with page.journal.writing() as writing:
+        writing.connection.execute(schema.examinations.update().values(undo_permitted=0))
+    client = page.signed_in()
+    listed = client.get(f"{PATH}?since=2026-01-01T00:00").text
+    assert "the queue or the mail login does not allow it" in listed
+    assert "1 move was not" in press(client, listed, PATH).text
