@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from agent_reader.relay.endpoint import Endpoint, Unreachable
+from agent_reader.relay.endpoint import Endpoint, Refused, Unreachable
 from agent_reader.relay.proposals import proposal_line
 from agent_reader.tool_answers.cuts import one_line
 from agent_reader.tool_answers.sheet import Sheet, cost
@@ -29,10 +29,6 @@ _LOOKS: Final = {
     "first": "This is the first look of this agent: the mail of the last 24 hours.",
     "again": "The index was made anew, or the last look was long ago: mail of the last week is told again.",
 }
-
-
-class DigestRefused(Exception):  # noqa: N818 - names what the house did
-    """A house refused; the text is its own words: code, detail and fix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +58,12 @@ class Digest:
 def gather(reader: Endpoint, intake: Endpoint | None, now: datetime, *, peek: bool) -> Digest:
     """Ask both houses. The intake first: the reader's answer moves the agent's place, so it comes last.
 
-    Raises `Unreachable` and `DigestRefused` where the reader does not answer; without the intake the rest is told.
+    Raises `Unreachable` and `Refused` where the reader does not answer; without the intake the rest is told.
     """
     views, failure = _views(intake)
     reply = reader.request("POST", _PATH, {"peek": peek})
     if reply.status != _OK or not isinstance(reply.content, dict):
-        raise DigestRefused(reply.problem() or f"reader_refused: The reader refused (status {reply.status}).")
+        raise Refused(reply)
     accounts = reply.content.get("accounts")
     if not isinstance(accounts, list):
         raise Unreachable("reader", "another form of digest")

@@ -8,8 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
-from agent_reader.relay.digest import DigestRefused, for_terminal, gather, write_for_model
-from agent_reader.relay.endpoint import Unreachable
+from agent_reader.relay.digest import for_terminal, gather, write_for_model
+from agent_reader.relay.endpoint import Refused, Unreachable
 from agent_reader.relay.options import (
     INTAKE_URL,
     READER_URL,
@@ -49,7 +49,7 @@ def digest(
     except Unreachable as error:
         typer.echo(f"agent-reader digest: the reader did not answer ({error.why}). Is it running?", err=True)
         raise typer.Exit(_FAILED) from None
-    except DigestRefused as error:
+    except Refused as error:
         typer.echo(f"agent-reader digest: {error}", err=True)
         raise typer.Exit(_FAILED) from None
     if as_json:

@@ -3,7 +3,8 @@
 import http.client
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,6 +16,8 @@ _SECONDS: Final = 60.0
 
 # An answer is 20,000 characters at most, escaped for JSON six times that; a list of tools is less.
 _MAX_ANSWER_OCTETS: Final = 1024 * 1024
+# One event's line is some hundred octets.
+_MAX_LINE_OCTETS: Final = 64 * 1024
 
 
 class Unreachable(Exception):  # noqa: N818 - names the state of things
@@ -39,6 +42,14 @@ class Reply:
                 return f"{code}: {detail} {fix}"
             case _:
                 return None
+
+
+class Refused(Exception):  # noqa: N818 - names what the house did
+    """The house refused; the reply says why."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.problem() or f"status {reply.status}")
+        self.reply = reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +85,44 @@ class Endpoint:
             raise Unreachable(self.house, type(error).__name__) from None
         finally:
             connection.close()
-        if len(octets) > _MAX_ANSWER_OCTETS:
-            raise Unreachable(self.house, "answer too large")
-        try:
-            return Reply(response.status, json.loads(octets) if octets else None)
-        except (ValueError, RecursionError):
-            raise Unreachable(self.house, f"status {response.status} without JSON") from None
+        return _reply(self.house, response.status, octets)
 
-    def _connection(self) -> http.client.HTTPConnection:
+    @contextmanager
+    def stream(self, path: str, silent_seconds: float) -> Iterator[Iterator[bytes]]:
+        """Give the lines of an answer that goes on; one that is silent for so long is given up.
+
+        Raises `Unreachable`, and `Refused` where the answer is a refusal.
+        """
+        connection = self._connection(silent_seconds)
+        try:
+            connection.request("GET", path, None, {"Authorization": f"Bearer {self.token}"})
+            response = connection.getresponse()
+            if response.status != http.HTTPStatus.OK:
+                raise Refused(_reply(self.house, response.status, response.read(_MAX_ANSWER_OCTETS + 1)))
+            yield _lines(response)
+        except (OSError, http.client.HTTPException) as error:
+            raise Unreachable(self.house, type(error).__name__) from None
+        finally:
+            connection.close()
+
+    def _connection(self, seconds: float = _SECONDS) -> http.client.HTTPConnection:
         parts = urlsplit(self.url)
         assert parts.hostname is not None
         if parts.scheme == "https":
             context = ssl.create_default_context()
-            return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=_SECONDS, context=context)
-        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=_SECONDS)
+            return http.client.HTTPSConnection(parts.hostname, parts.port, timeout=seconds, context=context)
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=seconds)
+
+
+def _lines(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    while line := response.readline(_MAX_LINE_OCTETS):
+        yield line
+
+
+def _reply(house: str, status: int, octets: bytes) -> Reply:
+    if len(octets) > _MAX_ANSWER_OCTETS:
+        raise Unreachable(house, "answer too large")
+    try:
+        return Reply(status, json.loads(octets) if octets else None)
+    except (ValueError, RecursionError):
+        raise Unreachable(house, f"status {status} without JSON") from None

@@ -1,0 +1,179 @@
+"""`agent-reader watch --run COMMAND...`: wakes a program when mail arrives; as the agent's own user."""
+
+import os
+import secrets
+import signal
+import sys
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from agent_reader.relay.endpoint import Endpoint, Refused, Unreachable
+from agent_reader.relay.event_stream import EventStream
+from agent_reader.relay.jmap_client import JmapClient, accounts
+from agent_reader.relay.options import READER_URL, ReaderUrl, reader_at
+from agent_reader.relay.watch import Pace, Watch, WatchEnded
+from agent_reader.relay.watch_filter import WatchFilter
+from agent_reader.relay.watch_run import Batch, Ended, environment, run
+from agent_reader.relay.watch_state import StateFile, WatchState
+from shared.settings import ConfigurationError
+
+_FAILED: Final = 1
+_WRONG: Final = 2
+
+STATE_FILE: Final = Path("~/.local/state/mailwarrant/watch.json")
+
+app = typer.Typer(add_completion=False)
+
+
+class _Stopped(BaseException):
+    """A signal asked the watch to end."""
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def watch(  # noqa: PLR0913, PLR0917 - the options of a command
+    token_file: Annotated[
+        Path | None,
+        typer.Option(envvar="MAILWARRANT_TOKEN_FILE", help="The file with the agent's reader token (mwr_...)."),
+    ] = None,
+    reader_url: ReaderUrl = READER_URL,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="COMMAND...", help="After --run: the program and its arguments.")
+    ] = None,
+    runs: Annotated[bool, typer.Option("--run", help="What follows is the command. The last option.")] = False,
+    sender: Annotated[list[str] | None, typer.Option("--from", help="From this address; may be repeated.")] = None,
+    domain: Annotated[
+        list[str] | None, typer.Option("--from-domain", help="From this domain, exact: none below it; repeatable.")
+    ] = None,
+    to: Annotated[list[str] | None, typer.Option("--to", help="To or Cc this address; may be repeated.")] = None,
+    subject_contains: Annotated[str, typer.Option(help="The subject contains this, letter case aside.")] = "",
+    has_attachment: Annotated[
+        bool | None, typer.Option("--has-attachment/--no-attachment", help="With or without attachments.")
+    ] = None,
+    queue: Annotated[
+        str | None, typer.Option(help="In the mailbox that the queue's mail comes into: its id, role or whole name.")
+    ] = None,
+    admit_automatic: Annotated[
+        bool, typer.Option("--admit-automatic", help="Also mail that programs sent (RFC 3834).")
+    ] = False,
+    interval: Annotated[float, typer.Option(min=0, help="Seconds: at most one batch within them.")] = 60.0,
+    retry: Annotated[float, typer.Option(min=0.01, help="Seconds after a failure; doubled each time.")] = 30.0,
+    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds that the command may take.")] = 900.0,
+    pass_variable: Annotated[
+        list[str] | None, typer.Option(help="A variable of the environment that the command needs; repeatable.")
+    ] = None,
+    account: Annotated[str | None, typer.Option(help="Which account, where the token opens several.")] = None,
+    state_file: Annotated[Path, typer.Option(help="Where the watch keeps its place.")] = STATE_FILE,
+    once: Annotated[bool, typer.Option("--once", help="Look once, give one batch, and end.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Tell how the watch stands, and end.")] = False,
+) -> None:
+    """Run COMMAND when mail arrives, with the new messages, framed for a model, on its standard input."""
+    file = StateFile(state_file.expanduser())
+    if status:
+        _tell(file.read())
+        return
+    if token_file is None:
+        raise ConfigurationError("--token-file", "is missing.", "Name the file with the agent's reader token.")
+    if not command or not runs:
+        raise ConfigurationError("--run", "names no command.", "Put it last: agent-reader watch ... --run PROGRAM ARG")
+    reader = reader_at(reader_url, token_file)
+    variables = environment(os.environ, pass_variable or ())
+    with file.sole_use():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _stop)
+        try:
+            client = JmapClient(reader, _account(reader, account))
+            wanted = WatchFilter(
+                senders=_lowered(sender),
+                domains=_lowered(domain),
+                recipients=_lowered(to),
+                subject_contains=subject_contains,
+                has_attachment=has_attachment,
+                mailbox_id=None if queue is None else client.mailbox_id(queue),
+                admits_automatic=admit_automatic,
+            )
+            watching = Watch(
+                client,
+                file,
+                wanted,
+                Pace(timedelta(seconds=interval), timedelta(seconds=retry)),
+                _now,
+                secrets.token_bytes,
+                partial(_give, command, variables, time_limit),
+                _say,
+            )
+            if once:
+                raise typer.Exit(0 if watching.once() else _FAILED)
+            watching.follow(EventStream(reader))
+        except (WatchEnded, Refused, Unreachable) as error:
+            _say(f"ended: {error.why if isinstance(error, Unreachable) else error}; nothing is lost, start it again")
+            raise typer.Exit(_FAILED) from None
+        except _Stopped:
+            return
+
+
+def _stop(_number: int, _frame: object) -> None:
+    # Once is enough: what is ended then is not to be interrupted.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    raise _Stopped
+
+
+def _give(command: list[str], variables: dict[str, str], seconds: float, batch: Batch) -> Ended:
+    return run(command, batch.text, variables, seconds)
+
+
+def _account(reader: Endpoint, named: str | None) -> str:
+    found = accounts(reader)
+    if named is None and len(found) == 1:
+        return found[0]
+    if named not in found or named is None:
+        raise ConfigurationError("--account", "names no account of this token.", f"Use one of {', '.join(found)}.")
+    return named
+
+
+def _tell(state: WatchState | None) -> None:
+    if state is None:
+        typer.echo("No watch has looked yet with this file.")
+        return
+    typer.echo(f"account {state.account}, since {state.started_at:%Y-%m-%d %H:%M} UTC")
+    typer.echo(f"waiting: {len(state.waiting)} messages" + _until(state.not_before))
+    if state.last_run is not None:
+        run_ = state.last_run
+        typer.echo(f"last run: {run_.at:%Y-%m-%d %H:%M:%S} UTC, {run_.messages} messages, {run_.code}")
+    if state.failures:
+        typer.echo(f"failures in a row: {state.failures}")
+    if state.unreachable is not None:
+        typer.echo(f"the reader cannot be asked: {state.unreachable}")
+
+
+def _until(moment: datetime | None) -> str:
+    return "" if moment is None else f", not given before {moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _lowered(values: list[str] | None) -> frozenset[str]:
+    return frozenset(each.strip().lower() for each in values or ())
+
+
+def _say(text: str) -> None:
+    typer.echo(f"agent-reader watch: {text}", err=True)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def main() -> None:
+    """Run the watch; a mistake in its settings ends with exit status 2 and one clear message."""
+    try:
+        app(prog_name="agent-reader watch")
+    except ConfigurationError as error:
+        typer.echo(f"agent-reader watch: {error}", err=True)
+        sys.exit(_WRONG)
+
+
+if __name__ == "__main__":
+    main()
