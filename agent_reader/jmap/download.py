@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import anyio
+import anyio.lowlevel
 import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
@@ -135,19 +136,33 @@ class _BlobResponse(Response):
         super().__init__(status_code=200 if span is None else 206, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
-        """Send the blob piece by piece, as fast as it is taken."""
+        """Send the blob piece by piece, as fast as it is taken, until the client is gone."""
         with self._holding:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self._fields()})
-            position = self._span.start
-            while self._has_body and position < self._span.end:
-                # From the page cache: it was written moments ago.
-                piece = self._blob.read(position, min(_PIECE_OCTETS, self._span.end - position))
-                position += len(piece)
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_end_with_the_client, receive, tasks.cancel_scope)
+                await self._send_all(send)
+                tasks.cancel_scope.cancel()
+
+    async def _send_all(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self._fields()})
+        position = self._span.start
+        while self._has_body and position < self._span.end:
+            # From the page cache: it was written moments ago.
+            piece = self._blob.read(position, min(_PIECE_OCTETS, self._span.end - position))
+            position += len(piece)
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            # To a client that is lost, sending takes no time at all; this is when the loop may learn of the loss.
+            await anyio.lowlevel.checkpoint()
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     def _fields(self) -> list[tuple[bytes, bytes]]:
         return [(name, value) for name, value in self.raw_headers]
+
+
+async def _end_with_the_client(receive: Receive, sending: anyio.CancelScope) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    sending.cancel()
 
 
 def _not_satisfiable(size: int) -> Response:
