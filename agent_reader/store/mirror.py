@@ -147,10 +147,8 @@ class AccountMirror:
         taken: list[tuple[int, MessageState, Reading]] = []
         aside: list[SetAside] = []
         # Reading takes most of the time and needs no lock; octets are let go as soon as they are read.
-        octets = 0
         keep = partial(self._retention.of, now=seconds(self._clock()))
         for message in messages:
-            octets += len(message.header if message.octets is None else message.octets)
             reading = _read_or_set_aside(message, mailbox_id, uidvalidity, keep)
             if isinstance(reading, SetAside):
                 aside.append(reading)
@@ -158,7 +156,7 @@ class AccountMirror:
                 taken.append((message.uid, message.state, reading))
         with self._writing() as writing:
             self._put(writing, mailbox_id, taken, aside)
-            progress.note_intake(writing, len(taken), octets)
+            progress.note_intake(writing, messages=len(taken))
 
     def add_copies(self, mailbox_id: str, copies: Iterable[KnownCopy]) -> Collection[int]:
         """Take in messages that the mirror has from another mailbox; return those UIDs that it has indeed."""
@@ -203,8 +201,13 @@ class AccountMirror:
         with self._writing() as writing:
             emails.forget_copies(writing, mailboxes.key_of(writing, mailbox_id), uids)
 
+    def received(self, octets: int) -> None:
+        """Count octets that the server sent, whatever they were of: providers count them so."""
+        with self._writing() as writing:
+            progress.note_intake(writing, octets=octets)
+
     def octets_today(self) -> int:
-        """Return how many octets of messages came in within 24 hours."""
+        """Return how many octets the server sent within 24 hours."""
         with self._lock:
             return progress.octets_today(self._connection, self._clock())
 

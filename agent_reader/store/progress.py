@@ -42,7 +42,7 @@ class MailboxProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One account: `rate` in messages a second over the last minutes, `octets_today` of messages within 24 hours.
+    """One account: `rate` in messages a second over the last minutes, `octets_today` from the server within 24 hours.
 
     `mean_octets` is the size of a message, as far as known here.
     """
@@ -115,7 +115,7 @@ def read_progress(connection: apsw.Connection, now: datetime) -> Progress:
 
 
 def octets_today(connection: apsw.Connection, now: datetime) -> int:
-    """Return how many octets of messages came in within 24 hours."""
+    """Return how many octets the server sent within 24 hours."""
     since = int(now.timestamp()) // 60 - _DAY_MINUTES
     return int(connection.execute("SELECT sum(octets) FROM intake WHERE minute > ?", (since,)).get or 0)
 
@@ -127,8 +127,8 @@ def _rate(connection: apsw.Connection, now: datetime, minute: int) -> float:
     return 0.0 if first is None else messages / max(1.0, now.timestamp() - 60 * first)
 
 
-def note_intake(writing: Writing, messages: int, octets: int) -> None:
-    """Count what came in; what is older than a day is forgotten."""
+def note_intake(writing: Writing, *, messages: int = 0, octets: int = 0) -> None:
+    """Count the messages that came in, and the octets that the server sent; what is older than a day is forgotten."""
     minute = writing.now // 60
     writing.connection.execute(
         "INSERT INTO intake (minute, messages, octets) VALUES (?, ?, ?) "

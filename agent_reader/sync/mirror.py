@@ -116,8 +116,11 @@ class Mirror(Protocol):
         An Email without a copy is held until `settle`. `whole`: nothing is missing, so it is `looked` as well.
         """
 
+    def received(self, octets: int) -> None:
+        """Count octets that the server sent, whatever they were of: providers count them so."""
+
     def octets_today(self) -> int:
-        """Return how many octets of messages came in within 24 hours."""
+        """Return how many octets the server sent within 24 hours."""
 
     def expect(self, mailbox_id: str, exists: int) -> None:
         """Record how many messages the server counts in a mailbox; the status and the progress say it."""

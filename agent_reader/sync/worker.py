@@ -18,6 +18,7 @@ from agent_reader.errors import Refused, Throttled
 from agent_reader.imap.precedence import Precedence
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.sync.backoff import pause_after, pause_of
+from agent_reader.sync.meter import COUNTED_OCTETS, Meter
 from agent_reader.sync.mirror import Mirror
 from agent_reader.sync.order import Age
 from agent_reader.sync.proven import ProvenLogins
@@ -61,6 +62,7 @@ class Worker:
         self._push = Push(
             account, account.listened_to, account.renew_seconds, self._wakings, self._log, chance, monotonic
         )
+        self._meter = Meter(mirror)
         self._sync: Sync | None = None
         self._session: ReadOnlySession | None = None
         self._lock = threading.Lock()
@@ -126,6 +128,13 @@ class Worker:
 
     def _turn(self) -> None:
         session = self._connected()
+        try:
+            self._look(session)
+        finally:
+            # Also what came before a failure, which the provider counts too.
+            self._meter.count(session)
+
+    def _look(self, session: ReadOnlySession) -> None:
         names = self._wakings.take()
         if self._sync is not None and names and self._monotonic() < self._round_due and not self._wakings.everything:
             done = self._sync.look_at(session, names)
@@ -168,6 +177,8 @@ class Worker:
         )
 
     def _between_steps(self) -> Collection[str]:
+        if self._session is not None:
+            self._meter.count(self._session, COUNTED_OCTETS)
         self._precedence.give_way()
         return self._wakings.take()
 

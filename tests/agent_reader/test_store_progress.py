@@ -62,15 +62,16 @@ def test_a_mailbox_says_since_when_and_why_it_cannot_be_looked_at_until_it_can(a
 
 def test_the_rate_is_of_the_last_minutes_and_the_day_s_octets_of_a_day(account: Mirrored) -> None:
     account.clock.now += timedelta(seconds=20)
-    first, second = letter("one"), letter("two")
-    account.add("INBOX", fetched(1, first), fetched(2, second))
+    account.add("INBOX", fetched(1, letter("one")), fetched(2, letter("two")))
+    account.mirror.received(1_000)
     account.clock.now += timedelta(seconds=20)
     progress = account.store.progress(ACCOUNT)
-    assert (progress.rate, progress.octets_today) == (2 / 40, len(first) + len(second))
+    assert (progress.rate, progress.octets_today) == (2 / 40, 1_000)
     account.clock.now += timedelta(minutes=6)
-    account.add("INBOX", fetched(3, second))
+    account.add("INBOX", fetched(3, letter("two")))
+    account.mirror.received(500)
     progress = account.store.progress(ACCOUNT)
-    assert (progress.rate, progress.octets_today) == (1 / 40, len(first) + 2 * len(second))
+    assert (progress.rate, progress.octets_today) == (1 / 40, 1_500)
     account.clock.now += timedelta(days=1)
     assert (account.store.progress(ACCOUNT).rate, account.store.progress(ACCOUNT).octets_today) == (0.0, 0)
 

@@ -43,6 +43,7 @@ class FakeMirror:
         self.failures: list[str] = []
         self.added: list[tuple[str, int]] = []
         self.settled = 0
+        self.octets_received = 0
         self.changes = 0
         self.copied: list[tuple[str, int]] = []
         self.restarts = 0
@@ -188,9 +189,11 @@ class FakeMirror:
             mailbox.aside.pop(uid, None)
         self.held |= {_id(message) for message in gone} - self.email_ids()
 
+    def received(self, octets: int) -> None:
+        self.octets_received += octets
+
     def octets_today(self) -> int:
-        messages = [message for mailbox in self.known.values() for message in mailbox.messages.values()]
-        return sum(message.size for message in messages)
+        return self.octets_received
 
     def expect(self, mailbox_id: str, exists: int) -> None:
         assert exists >= 0
