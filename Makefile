@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: environment demo test check fuzz bench mirror-long real-mail mcp-conformance system format lock clean
+.PHONY: environment demo test check fuzz bench bench-sync mirror-long soak real-mail mcp-conformance system format lock clean
 
 environment: ## both programs in .venv, to run them by hand
 	@deploy/environment demo $(VENV)
@@ -37,9 +37,18 @@ bench: ## reading messages beside the standard library; searching; new text
 	$(BIN)/python -m tests.bench.query_search
 	$(BIN)/python -m tests.bench.new_text
 
+bench-sync: ## the mirror beside mbsync, imapclient and a bare socket; ARGS=100000; needs dovecot-imapd and isync
+	@deploy/environment dev $(VENV)
+	$(BIN)/python -m tests.bench.sync $(ARGS)
+
 mirror-long: ## the mirror against owners, kills and resets: 500 runs of 30 steps on three servers, some twenty minutes
 	@deploy/environment dev $(VENV)
 	MIRROR_RUNS=500 MIRROR_STEPS=30 $(BIN)/python -m pytest tests/agent_reader/test_store_worlds.py --timeout 0 $(ARGS)
+
+soak: ## a day compressed: 20,000 deliveries, 2,000 proposals, restarts of everything, some 50 minutes; ARGS="--deliveries 500 --proposals 60 --restarts 6"
+	@deploy/environment dev $(VENV)
+	@deploy/test_packages
+	@$(BIN)/python -m tests.soak $(ARGS)
 
 real-mail: ## 6,046 real messages by three readers; needs npm and gir1.2-gmime-3.0 with python3-gi
 	@deploy/environment dev $(VENV)
@@ -58,9 +67,11 @@ system: ## installed under a real systemd, in a container of its own; as root, w
 	@deploy/environment dev $(VENV)
 	@$(BIN)/python -m pytest --noconftest tests/system/check_installed.py $(ARGS)
 
-docs: ## what is made from the code: docs/errors.md
+docs: ## what is made from the code: docs/errors.md and docs/configuration.md
 	@deploy/environment dev $(VENV)
 	$(BIN)/python -m tests.architecture.error_list > docs/errors.md.new && mv docs/errors.md.new docs/errors.md
+	$(BIN)/python -m tests.architecture.configuration_reference > docs/configuration.md.new && \
+	  mv docs/configuration.md.new docs/configuration.md
 
 format:
 	$(BIN)/ruff format .

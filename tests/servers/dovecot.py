@@ -85,6 +85,11 @@ class Dovecot:
         """The throw-away authority that signed the server's certificate (for localhost and 127.0.0.1)."""
         return self.layout.tls / "ca.crt"
 
+    @property
+    def mail_owner(self) -> tuple[int, int] | None:
+        """The uid and gid that mail written beside the server has to belong to; None where they are this process's."""
+        return self._account if os.geteuid() == 0 else None
+
     def __enter__(self) -> Self:
         try:
             self._write_files()
