@@ -34,7 +34,7 @@ ROOTS: dict[str, tuple[str, ...]] = {
 
 
 # What two agents and a person ask for, and what comes of it while nothing breaks.
-ASKED = tuple(act for act in ACTS if act.startswith(("a ", "b ", "ann "))) + ("the worker works", "the policy changes")
+ASKED = (*(act for act in ACTS if act.startswith(("a ", "b ", "ann "))), "the worker works", "the policy changes")
 
 
 def walk(world: World, root: Sequence[str], depth: int, acts: Sequence[str] = ACTS) -> int:
