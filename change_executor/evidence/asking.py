@@ -27,14 +27,18 @@ _TO_A_MACHINE: Final = _any_of(
     *("assistant*", "ai", "a.i.", "agent*", "bot", "bots", "chatbot*", "llm*", "language model*", "copilot", "gpt*"),
     *("ki", "assistent*", "sprachmodell*", "ki-agent*"),
     *("ia", "agente*", "asistente*", "assistente*", "modèle de langage", "modelo de lenguaje", "modelo de linguagem"),
-    *("modello linguistico", "taalmodel", "asysten*", "агент*", "ассистент*", "помощник*", "бот"),
+    *("modello linguistico", "taalmodel", "asysten*", "agenci*", "агент*", "ассистент*", "помощник*", "бот"),
     *("助手", "智能体", "人工智能", "アシスタント", "エージェント", "人工知能"),
 )
 
 # What it is told to do.
 _ORDERS: Final = _any_of(
     *("move*", "moving", "file", "files", "put", "transfer", "propose", "approve", "archive", "escalate", "ignore"),
-    *("disregard", "forward", "delete", "mark", "must", "you are"),
+    *("disregard", "forward", "delete", "mark", "hide", "conceal", "reveal", "must", "you are"),
+    *("leite*", "markier*", "versteck*", "verbirg*", "transfèr*", "marqu*", "cach*", "marca*", "marque", "ocult*"),
+    *("segna*", "nascond*", "encaminh*", "apag*", "escond*", "stuur*", "markeer*", "verberg*"),
+    *("przekaż*", "oznacz*", "ukryj*", "переш*", "отмет*", "скро*", "скры*"),
+    *("转发", "标记", "隐藏", "転送", "既読", "隠し", "変更して", "改为"),
     *(
         "verschieb*",
         "ablegen",
@@ -74,7 +78,8 @@ _OF_THIS_TOOL: Final = re.compile(
     r"|(?:ignore|disregard|forget)\s+(?:all\s+|any\s+)?(?:the\s+|your\s+)?(?:previous|prior|earlier|above)"
     r"|(?:ignorier|vergiss)\w*\s+(?:alle\s+)?(?:die\s+)?(?:vorherig|bisherig|obig|früher)\w*"
     r"|ignor\w+\s+(?:toutes?\s+)?(?:les\s+)?(?:instructions|consignes)"
-    r"|ignora\w*\s+(?:todas?\s+)?(?:las|le|as|tutte\s+le)\s+(?:instrucciones|istruzioni|instruções)"
+    r"|ignor\w+\s+(?:todas?\s+)?(?:las|le|as|tutte\s+le)\s+(?:instrucciones|istruzioni|instruções)"
+    r"|zignoruj\w*\s+(?:wszystkie\s+)?(?:poprzednie|wcześniejsze)"
     r"|negeer\s+(?:alle\s+)?(?:vorige|eerdere)|игнорируй\w*\s+(?:все\s+)?(?:предыдущие|прошлые)"
     r"|忽略(?:之前|以上|所有)|以前の指示|上記の指示",
     re.IGNORECASE,
@@ -86,7 +91,9 @@ _MOVING: Final = _any_of(
     *("verschieb*", "ablegen", "lege", "leg", "schieb*", "déplac*", "class*", "rang*", "mueve", "mover", "muével*"),
     *("sposta*", "mova", "mover", "coloque", "verplaats*", "przenieś", "перемест*", "移动", "移到", "移動"),
 )
-_SENTENCE: Final = re.compile(r"[.!?\n。！？]+")
+_SENTENCE: Final = re.compile(r"[.!?。！？]+(?=\s|$)|[。！？]+|\n[>\s]*\n")
+# A sentence goes on over the end of a line, in a quote too.
+_LINE_END: Final = re.compile(r"\n[>\t ]*")
 
 
 def asks_to_be_moved(text: str, names: Sequence[str]) -> bool:
@@ -94,13 +101,13 @@ def asks_to_be_moved(text: str, names: Sequence[str]) -> bool:
 
     `names` are the queue's roles and mailboxes.
     """
-    if _OF_THIS_TOOL.search(text):
+    if _OF_THIS_TOOL.search(_LINE_END.sub(" ", text)):
         return True
     places = _places(names)
     return any(
         (_TO_A_MACHINE.search(sentence) and _ORDERS.search(sentence))
         or (_MOVING.search(sentence) and places.search(sentence))
-        for sentence in _SENTENCE.split(text)
+        for sentence in (_LINE_END.sub(" ", each) for each in _SENTENCE.split(text))
     )
 
 

@@ -24,6 +24,7 @@ from change_executor.evidence.reading import (
 from change_executor.evidence.reading import Warning as Caution
 from shared.fence import clean, clean_line, spelled_by_tags
 from shared.message import (
+    AttachmentOutcome,
     BodyLists,
     Fact,
     HeaderForm,
@@ -31,6 +32,7 @@ from shared.message import (
     LinkFinding,
     Message,
     ReadableText,
+    attachment_text,
     authentication,
     body_lists,
     body_value,
@@ -68,6 +70,9 @@ CONCERN_CODES: Final = {
     LinkConcern.ADDRESS_INSTEAD_OF_NAME: "link_without_name",
 }
 
+# An order stands near the beginning, where it is read; the rest of a long list holds none.
+_MAX_CHARACTERS_ELSEWHERE: Final = MAX_TEXT_CHARACTERS
+
 # A person looks at the first few; a newsletter can have a hundred of one kind.
 _MAX_NAMED_HOSTS: Final = 5
 
@@ -94,7 +99,7 @@ def read_message(octets: bytes, *, cut: bool, names: Sequence[str], authserv_id:
         for part in lists.attachments[:MAX_LISTED]
     ]
     date = page.line(_text_of(message, "Date"))
-    said = f"{subject}\n{text}\n{hidden}"
+    said = "\n\n".join([subject, text, hidden, *sender, *(each.name for each in attachments), *_elsewhere(lists)])
     verified = _verified(message, authserv_id, page)
     warnings = [
         *_about_text(lists, readable, cut=cut, said=said, names=names),
@@ -125,6 +130,21 @@ def read_message(octets: bytes, *, cut: bool, names: Sequence[str], authserv_id:
         has_html=any(part.type == "text/html" for part in lists.html_body),
         thread=thread_marks(message),
     )
+
+
+def _elsewhere(lists: BodyLists) -> Iterable[str]:
+    """What an agent may read of a message beside the text on the page: the other alternative, and attachments."""
+    left = _MAX_CHARACTERS_ELSEWHERE
+    # The same part may stand in two of the lists.
+    parts = {part.part_id: part for part in (*lists.text_body, *lists.html_body, *lists.attachments)}
+    for part in parts.values():
+        if left <= 0:
+            return
+        found = attachment_text(part, left)
+        if found.outcome is AttachmentOutcome.TEXT:
+            for text in (found.text, *(each.text for each in found.hidden)):
+                yield clean(text).text
+                left -= len(text)
 
 
 class _Page:
