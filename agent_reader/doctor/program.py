@@ -14,7 +14,8 @@ from agent_reader.config import Account, ReaderSettings
 from agent_reader.doctor.rights import Enforcement, Finding, overall, read_findings
 from agent_reader.imap.session import ReadOnlySession
 from shared.doctor.finding import Fault, Looking, Report
-from shared.doctor.upkeep import look_at_clock, look_at_copies, look_at_disk, look_at_tokens
+from shared.doctor.upkeep import look_at_clock, look_at_copies, look_at_date, look_at_disk, look_at_tokens
+from shared.doctor.web_clock import provider_date
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 
@@ -35,6 +36,8 @@ def look_at_program(settings: ReaderSettings, now: Callable[[], datetime], copie
     looking = Looking()
     for account in settings.accounts:
         _look_at_login(account, settings.store.folder, looking)
+        if (told := provider_date(account)) is not None:
+            look_at_date(told[1], told[0], now(), looking)
     folder = settings.store.folder
     if not folder.is_dir():
         looking.notes.append(f"{folder}: the reader was not started yet")

@@ -21,7 +21,8 @@ from change_executor.journal.open import journal_path
 from change_executor.looking import Looker
 from change_executor.looking import Looking as MailLooking
 from shared.doctor.finding import Fault, Looking, Report
-from shared.doctor.upkeep import look_at_clock, look_at_copies, look_at_disk, look_at_tokens
+from shared.doctor.upkeep import look_at_clock, look_at_copies, look_at_date, look_at_disk, look_at_tokens
+from shared.doctor.web_clock import provider_date
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 
@@ -39,6 +40,8 @@ def look_at_program(settings: ExecutorSettings, now: Callable[[], datetime], cop
     looking = Looking()
     looker = Looker(Connections())
     for credential in settings.credentials:
+        if (told := provider_date(credential)) is not None:
+            look_at_date(told[1], told[0], now(), looking)
         try:
             with looker.session(credential) as session:
                 for queue in (queue for queue in settings.queues if queue.credential == credential.id):

@@ -29,6 +29,7 @@ from shared.doctor.finding import Fault, Looking, Report
 from shared.doctor.upkeep import look_at_backup, look_at_date, look_at_disk, look_at_tokens
 from shared.settings import load_settings
 from tests.fakes.imap_server import ScriptedImapServer
+from tests.fakes.oauth_provider import OAuthProvider
 from tests.servers.dovecot import Dovecot
 
 if TYPE_CHECKING:
@@ -243,6 +244,22 @@ def test_a_full_disk_and_a_wrong_clock_are_found(tmp_path: Path) -> None:
     look_at_disk(tmp_path, looking, least=2**62)
     look_at_date("Mon, 30 Nov 2026 02:00:00 GMT", "the provider", datetime(2026, 11, 30, 3, tzinfo=UTC), looking)
     assert {Fault.DISK, Fault.CLOCK} == faults(looking.report())
+
+
+def test_the_clock_is_compared_with_that_of_the_provider_of_a_login_by_consent(server: Dovecot, tmp_path: Path) -> None:
+    with OAuthProvider() as provider:
+        config = executor(server, tmp_path)
+        text = config.read_text()
+        line = next(line for line in text.splitlines() if line.startswith("secret_file"))
+        consent = (
+            f'oauth = {{ provider = "other", client_id = "x", token_file = "{tmp_path}/none.json", scope = "mail", '
+            f'token_url = "{provider.url}/token", device_url = "{provider.url}/device" }}'
+        )
+        config.write_text(text.replace(line, consent))
+        # There is no consent yet, which is a finding of its own.
+        assert {Fault.LOGIN} == faults(seen(config, datetime.now(UTC)))
+        assert {Fault.LOGIN, Fault.CLOCK} <= faults(seen(config, datetime.now(UTC) + timedelta(minutes=10)))
+        assert any("127.0.0.1" in each.what for each in seen(config, NOW + timedelta(minutes=10)).findings)
 
 
 def test_copies_that_are_missing_old_or_open_are_found(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ ADA, AGENT = 1500, 1501
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     folder = tmp_path_factory.mktemp("system")
     tree = fresh_tree(folder)
     for name, uid in (("ada", ADA), ("agent", AGENT)):
@@ -49,6 +49,10 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     with Machine(tree) as running:
         running.said("systemctl", "enable", "--now", "test-imap.service")
         yield running
+        if request.session.testsfailed:
+            # What the services said is gone with the container.
+            said = running.run("journalctl", "-o", "cat", "-n", "200", "-u", "agent-reader", "-u", "change-executor")
+            sys.stderr.write(said.stdout)
     shutil.rmtree(tree, ignore_errors=True)
 
 
