@@ -111,7 +111,7 @@ def test_groups_hold_the_oldest_first_and_pages_of_them_lose_and_repeat_nothing(
     ids = walked(client, f"/?group={group}")
     assert sorted(proposal.id for proposal in made) == sorted(ids)
     assert len(ids) == len(set(ids))
-    headings = re.findall(r'<h3 class="group">(.*?)</h3>', client.get(f"/?group={group}").text)
+    headings = re.findall(r'<h2 class="group">(.*?)</h2>', client.get(f"/?group={group}").text)
     assert headings == sorted(headings, key=lambda words: ("no sender" not in words, words))
     by_id = {proposal.id: proposal for proposal in made}
     for role in ("processed", "escalate"):
