@@ -1,6 +1,6 @@
 """Whether a text gives orders to a program, names this tool, or says where it wants to be moved: a hint for a person.
 
-Words of ten languages; a text that avoids them all is no safer, and one that uses them may be harmless.
+Words of eleven languages; a text that avoids them all is no safer, and one that uses them may be harmless.
 """
 
 import re

@@ -19,6 +19,7 @@ from tests.agent_reader.mcp.desk import id_of
 from tests.agent_reader.mcp.mails import CANARY, HOSTILE, attached
 from tests.agent_reader.mcp.served import ERAS, client, text_of
 from tests.agent_reader.mcp.test_mcp_sequences import ALPHABET
+from tests.bench.start_up import ask, letters
 from tests.fakes.reader_process import ReaderFolder
 from tests.servers.dovecot import Dovecot
 from tests.servers.proxy import BreakingProxy, BreakPoint
@@ -93,6 +94,20 @@ async def test_the_door_answers_while_the_first_sync_runs_and_says_so(folder: Re
             )
             assert 200 == session.status_code
             assert 0 == await asyncio.to_thread(reader.end, by_signal=signal.SIGTERM)
+
+
+@pytest.mark.anyio
+async def test_clients_are_answered_while_thousands_of_messages_are_taken_in_and_told_that_it_is_so(
+    folder: ReaderFolder,
+) -> None:
+    # How long each waits is measured by tests/bench/start_up.py.
+    folder.dovecot.fill("INBOX", letters(3_000))
+    token = folder.token()
+    with folder.serve() as reader:
+        answered = await ask(await asyncio.to_thread(reader.address), token)
+        assert answered.says_so
+        assert not any(line.get("event") == "sync:round" and line.get("whole") for line in reader.log)
+        assert 0 == await asyncio.to_thread(reader.end, by_signal=signal.SIGTERM)
 
 
 def test_the_configuration_of_every_client_starts_the_relay_and_holds_no_token() -> None:
