@@ -303,16 +303,18 @@ def test_the_doctor_finds_what_was_loosened(machine: Machine) -> None:
             f"chmod 400 {secrets}/move; chmod 700 {secrets}",
             "secret_readable",
         ),
-        (f"chmod 666 {command}", f"chmod 755 {command}", "code_writable"),
+        (f"chmod 777 {command}", f"chmod 755 {command}", "code_writable"),
         ("usermod -aG mailwarrant-link agent", "gpasswd -d agent mailwarrant-link", "link_group"),
         ("systemctl stop test-imap", "systemctl start test-imap", "login"),
         ("touch /var/lib/agent-reader/z.db", "rm /var/lib/agent-reader/z.db", "state_owner"),
         ("echo 'agent ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/wide", "rm /etc/sudoers.d/wide", "agent_sudo"),
     ):
         machine.shell(loosen)
-        status, found, said = doctor(machine)
+        try:
+            status, found, said = doctor(machine)
+        finally:
+            machine.shell(mend)
         assert (1, True) == (status, code in found), said
-        machine.shell(mend)
     eventually(lambda: doctor(machine)[0] == 0, "nothing to be wrong any more")
 
 
