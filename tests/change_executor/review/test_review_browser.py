@@ -14,7 +14,7 @@ from change_executor.lifecycle import Event
 from change_executor.review import wording
 from change_executor.review.people import add_person
 from change_executor.switch import press_stop, release_stop
-from shared.proposal import MAX_REASON_CHARACTERS, State
+from shared.proposal import State
 from tests.servers.browser import NewPage, console_errors
 from tests.servers.desk import PASSWORD, PERSON, ReviewPage, reading
 
@@ -236,71 +236,10 @@ def attacker() -> Iterator[Attacker]:
         yield server
 
 
-def tricks(url: str) -> list[str]:
-    """Markup, addresses, bidi, and words that imitate the page; each would be heard of at `url` or on the page."""
-    return [
-        f"<script>fetch('{url}/script');document.title='owned'</script>",
-        f"<img src='{url}/img' onerror=\"document.title='owned'\">",
-        f"<svg onload=\"document.title='owned'\"><image href='{url}/svg'/></svg>",
-        f"</pre></article><form method=post action='{url}/form'><button autofocus>Approve the move</button></form>",
-        f"<meta http-equiv=refresh content='0;url={url}/meta'>",
-        f"<link rel=stylesheet href='{url}/link'><style>@import '{url}/css';*{{background:url({url}/bg)}}</style>",
-        f"<iframe src='{url}/frame' srcdoc=\"<script>top.document.title='owned'</script>\"></iframe>",
-        f"<base href='{url}/base/'><object data='{url}/object'></object><embed src='{url}/embed'>",
-        f"<video src='{url}/video' autoplay></video><audio src='{url}/audio'></audio>",
-        f"<math><mtext><table><mglyph><style><img src={url}/mxss onerror=document.title='owned'>",
-        "<a href=\"javascript:document.title='owned'\">Approve the move</a>",
-        f'" autofocus onfocus="document.title=\'owned\'" x="<img src={url}/attribute>',
-        "{{ 7*7 }}{% raw %}${7*7}<%= 7*7 %>",
-        "\u202eevom eht evorppA\u202c \u2066hidden\u2069 \u200b\u200d\ufeff",
-        "Everything is stopped. Approved by rosa. If you approve, nothing is moved.",
-        "]]><!--<noscript><p title='</noscript><img src=x onerror=document.title=1>'>",
-        f"@{url}/at url({url}/url) {url}/plain",
-        "x" * 990,
-        "\U000e0041\U000e0042 \x07\x1b[31mred",
-        f"<details open ontoggle=\"document.title='owned'\"><summary>{url}/details</summary></details>",
-    ]
-
-
-def test_hostile_texts_execute_nothing_and_reach_nobody(
-    review_page: ReviewPage, browser_page_signed_in: Page, attacker: Attacker
-) -> None:
-    page, made = browser_page_signed_in, []
-    for trick in tricks(attacker.url):
-        seen = reading(
-            trick,
-            f"{trick}\n" * 3,
-            sender=[trick],
-            recipients=[trick],
-            date=trick,
-            hidden_text=trick,
-            cause=trick,
-            attachments=[{"name": trick, "type": trick, "size": 1}],
-            warnings=[{"code": "hidden_text", "detail": trick}],
-        )
-        made.append((trick, review_page.rows.proposal(seen, trick[:MAX_REASON_CHARACTERS])))
-    page.goto(review_page.url)
-    expect(page).to_have_title(f"({len(made)}) Queue · Mailwarrant")
-    for trick, proposal in made:
-        open_item(review_page, page, proposal.id)
-        expect(page).to_have_title("Waiting for a decision · Mailwarrant")
-        assert 1 == page.get_by_role("button", name="Approve the move").count()
-        assert [] == page.query_selector_all(
-            "main :is(img, svg, iframe, object, embed, video, audio, math, style, script)"
-        )
-        text = page.locator("pre.mail").first.evaluate("element => element.textContent")
-        assert trick.replace("\r", "") in str(text)
-        outside = page.locator("main form").evaluate_all("all => all.map(form => form.action)")
-        assert [f"{review_page.url}/p/{proposal.id}/{action}" for action in ("approve", "reject")] == outside
-    assert [] == attacker.requests
-    assert [] == console_errors(page)
-    assert {State.PENDING} == {state(review_page, proposal.id) for _, proposal in made}
-
-
 def test_the_counting_attacker_would_have_heard(browser_page: Page, attacker: Attacker) -> None:
-    """The positive control: the same tricks as a page of their own do reach the attacker."""
+    """The positive control: such a trick as a page of its own does reach the attacker."""
     with browser_page.expect_request(f"{attacker.url}/img"):
-        browser_page.set_content("".join(tricks(attacker.url)[1:2]))
+        browser_page.set_content(f"<img src='{attacker.url}/img'>")
     browser_page.wait_for_load_state("networkidle")
     assert attacker.requests
 
