@@ -136,5 +136,6 @@ def _sudo_rights(user: User) -> list[str]:
 def too_wide(untrusted_listing: str) -> list[str]:
     """Return the lines of `sudo -l` that allow more than the optional sudoers file does."""
     after = untrusted_listing.partition("may run the following commands")[2]
-    lines = [line.strip() for line in after.splitlines()[1:] if line.strip()]
-    return [line[:200] for line in lines if not _OURS.fullmatch(line)]
+    # A rule begins with its users in brackets; what does not was wrapped at the width of a terminal.
+    rules = re.sub(r"\n\s*(?!\s*\()", " ", after.partition("\n")[2].strip()).splitlines()
+    return [rule[:200] for rule in map(str.strip, rules) if rule and not _OURS.fullmatch(rule)]

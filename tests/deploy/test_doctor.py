@@ -97,6 +97,8 @@ def test_sudo_may_give_what_our_file_gives_and_nothing_else() -> None:
         '    (root) NOPASSWD: /usr/local/bin/mailwarrant-doctor ""\n'
     )
     assert [] == too_wide(LISTING + ours)
+    # Wrapped, as sudo does where it takes the terminal to be narrow.
+    assert [] == too_wide(LISTING + ours.replace("mcp, ", "mcp,\n        "))
     for wide in (
         "(ALL : ALL) ALL",
         "(mailwarrant-agent) NOPASSWD: /usr/local/bin/mailwarrant-agent mcp, /bin/sh",
