@@ -88,6 +88,7 @@ sasl_auxprop_plugin: sasldb
 sasl_sasldb_path: {at}/sasldb2
 sasl_mech_list: PLAIN LOGIN
 defaultacl: anyone
+munge8bit: no
 httpmodules: jmap
 httpallowcompress: no
 """
