@@ -5,7 +5,8 @@
 - the mail server or the network: `shared.imap_login.ImapFailure`, the connection is finished and tried again later;
   `Throttled`, the same, and the server wants to be left alone; `Refused`, one command was answered NO or BAD and the
   connection lives
-- the machine: `AccessUnavailable`; the answer is refused, and no mail is shown unrecorded
+- the machine: `IndexFull`, no mail comes in until there is room; `AccessUnavailable`, the answer is refused, and no
+  mail is shown unrecorded
 - us: an assertion
 """
 
@@ -60,6 +61,20 @@ class Refused(Exception):  # noqa: N818 - names what the server did
     def is_throttling(self) -> bool:
         """Whether the server asks to be left alone for a while."""
         return self.code in _THROTTLING or _THROTTLING_WORDS.search(self.text) is not None
+
+
+class IndexFull(Exception):  # noqa: N818 - names what the disk is
+    """The disk of the index is full: nothing of the transaction landed, and nothing that was there is lost. Retryable.
+
+    `code`, `detail` and `fix` as in the others.
+    """
+
+    code: Final = "disk_full"
+    detail: Final = "The disk of the index is full: no mail comes in."
+    fix: Final = "Free space on the disk of the index; it goes on by itself then, and nothing is lost meanwhile."
+
+    def __init__(self) -> None:
+        super().__init__(self.detail)
 
 
 class Throttled(ImapFailure):

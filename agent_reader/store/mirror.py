@@ -11,6 +11,7 @@ from typing import Final
 
 import apsw
 
+from agent_reader.errors import IndexFull
 from agent_reader.keep import Keep, Retention
 from agent_reader.store import catching_up, emails, mailboxes, progress, retention, threads
 from agent_reader.store.reading import Reading, read, threading_of
@@ -279,9 +280,11 @@ class AccountMirror:
                 mailboxes.note_moved_places(writing)
                 has_new_state = writing.finish()
                 self._connection.execute("COMMIT")
-            except BaseException:
+            except BaseException as error:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
+                if isinstance(error, apsw.FullError):
+                    raise IndexFull from None
                 raise
         if has_new_state:
             self._announce()

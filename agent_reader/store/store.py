@@ -1,10 +1,12 @@
 """The store: one file for each account, its one writer, and snapshots to answer questions from."""
 
 import hashlib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -13,13 +15,14 @@ from typing import Final
 
 import apsw
 
+from agent_reader.errors import IndexFull
 from agent_reader.keep import Retention
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import database, scoped
 from agent_reader.store.mirror import AccountMirror, Clock, Randomness
 from agent_reader.store.progress import Progress, read_progress
 from agent_reader.store.snapshot import MailboxCounts, Snapshot
-from agent_reader.store.status import Location, MirrorStatus, read_status
+from agent_reader.store.status import Failure, Location, MirrorStatus, read_status
 from shared.link import MAX_COPIES, AccountStatus
 
 # Sync makes a round a few times an hour where it cannot be pushed to; ten minutes without one is worth a word.
@@ -33,6 +36,9 @@ _IDLE_CONNECTIONS: Final = 4
 _NARROW_VIEWS: Final = 16
 
 _EPOCH_OCTETS: Final = 4
+
+# The smallest transaction of sync is some pages; less room than this is none.
+_LEAST_ROOM_OCTETS: Final = 64 * 1024
 
 
 class _NarrowView:
@@ -167,7 +173,12 @@ class Store:
     def status(self, account_id: str) -> MirrorStatus:
         """Return how whole and fresh the mirror of an account is."""
         with self.snapshot(account_id) as snapshot:
-            return read_status(snapshot.connection)
+            status = read_status(snapshot.connection)
+        if status.failure is None and self._has_no_room():
+            # On a full disk no failure can be noted, so it is seen here.
+            full = Failure(self._clock(), IndexFull.code, IndexFull.detail, IndexFull.fix)
+            return replace(status, failure=full)
+        return status
 
     def progress(self, account_id: str) -> Progress:
         """Return how far each mailbox of an account has come."""
@@ -236,6 +247,10 @@ class Store:
             if len(self._narrow) > _NARROW_VIEWS:
                 self._narrow.popitem(last=False)[1].close()
             return view
+
+    def _has_no_room(self) -> bool:
+        disk = os.statvfs(self._folder)
+        return disk.f_bavail * disk.f_frsize < _LEAST_ROOM_OCTETS
 
     def _is_fresh(self, status: MirrorStatus) -> bool:
         return status.is_fresh(self._clock(), self._fresh_within)

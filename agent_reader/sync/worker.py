@@ -14,7 +14,7 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from agent_reader.config import Account
-from agent_reader.errors import Refused, Throttled
+from agent_reader.errors import IndexFull, Refused, Throttled
 from agent_reader.imap.precedence import Precedence
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.sync.backoff import pause_after, pause_of
@@ -107,7 +107,7 @@ class Worker:
         while not self._stopping:
             try:
                 self._turn()
-            except (ImapFailure, ConfigurationError, Refused) as trouble:
+            except (ImapFailure, ConfigurationError, Refused, IndexFull) as trouble:
                 failures += 1
                 self._rest(self._failed(trouble, failures))
             except Exception as error:  # noqa: BLE001 - a full disk or a bug in one account must not end the others
@@ -131,8 +131,10 @@ class Worker:
         try:
             self._look(session)
         finally:
-            # Also what came before a failure, which the provider counts too.
-            self._meter.count(session)
+            # Also what came before a failure, which the provider counts too; what a full disk does not take is counted
+            # with the next.
+            with contextlib.suppress(IndexFull):
+                self._meter.count(session)
 
     def _look(self, session: ReadOnlySession) -> None:
         names = self._wakings.take()
@@ -233,14 +235,14 @@ class Worker:
             self._log.info("sync:connected")
         return self._session
 
-    def _failed(self, trouble: ImapFailure | ConfigurationError | Refused, failures: int) -> float:
+    def _failed(self, trouble: ImapFailure | ConfigurationError | Refused | IndexFull, failures: int) -> float:
         self._drop()
         if self._stopping:
             return 0.0
         if isinstance(trouble, Refused) and trouble.is_throttling:
             trouble = Throttled(self.account.host, str(trouble))
         match trouble:
-            case ImapFailure():
+            case ImapFailure() | IndexFull():
                 code, detail, fix = trouble.code, trouble.detail, trouble.fix
             case ConfigurationError():
                 code, detail, fix = "configuration", f"{trouble.where}: {trouble.what}", trouble.fix
@@ -251,8 +253,9 @@ class Worker:
             pause = pause_of(trouble, failures, chance)
         else:
             pause = pause_after(failures, code, chance)
-        self._log.warning("sync:failed", code=code, detail=detail, retry_seconds=round(pause, 1))
-        self._mirror.failed(code, detail, fix)
+        self._log.warning("sync:failed", code=code, detail=detail, fix=fix, retry_seconds=round(pause, 1))
+        with contextlib.suppress(IndexFull):  # then the log alone can say it
+            self._mirror.failed(code, detail, fix)
         if not self.first_contact.done():
             self.first_contact.set_exception(trouble)
         return pause

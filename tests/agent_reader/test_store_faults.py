@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import apsw
 import pytest
 
+from agent_reader.errors import IndexFull
 from agent_reader.store import DataType
 from tests.agent_reader.mirror_world import Killed, Mirror, WorldOwner, check_changes, check_equal
 from tests.agent_reader.mirrored import ACCOUNT, fetched, id_of, letter, mirrored
@@ -90,7 +90,7 @@ def test_a_full_disk_takes_nothing_back_and_what_did_not_fit_comes_in_later(tmp_
         pages = connection.pragma("page_count")
         connection.pragma("max_page_count", pages + 2)
         large = [fetched(uid, letter(f"{uid} " + " ".join(f"word{uid}x{n}" for n in range(3000)))) for uid in (2, 3)]
-        with pytest.raises(apsw.FullError):
+        with pytest.raises(IndexFull):
             account.add("INBOX", *large)
         assert (account.query().ids, account.state()) == ((id_of(letter("fits")),), state)
         assert set(account.mirror.states(account.handle("INBOX"))) == {1}
