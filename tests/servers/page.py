@@ -13,12 +13,10 @@ if TYPE_CHECKING:
 
 
 class Served:
-    """An ASGI application on 127.0.0.1; `port` is known before the application is made."""
+    """An ASGI application on 127.0.0.1, or on a socket that is given; `port` is known before it is made."""
 
-    def __init__(self) -> None:
-        self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind(("127.0.0.1", 0))
+    def __init__(self, bound: socket.socket | None = None) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0)) if bound is None else bound
         self.port: int = self._socket.getsockname()[1]
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None

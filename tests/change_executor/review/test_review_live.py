@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from contextlib import ExitStack
@@ -144,6 +145,31 @@ def test_a_hundred_open_streams_all_hear_of_a_change(review_page: ReviewPage) ->
         proposal = review_page.rows.proposal(reading())
         for stream in streams:
             assert [proposal.id] == next_change(stream)["proposals"]
+
+
+def test_clients_that_read_nothing_stop_nobody(review_page: ReviewPage) -> None:
+    """Each asks for more than fits into the buffers between, takes nothing, and the others are served."""
+    for number in range(30):
+        review_page.rows.proposal(reading(f"Number {number}", "A long text. " * 4_000))
+    client = review_page.signed_in()
+    cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    ids = "&".join(f"p=P{number:020d}" for number in range(1, 31))
+    with ExitStack() as open_sockets:
+        for path in [f"/together?{ids}"] * 20 + ["/events", "/log/export"] * 5:
+            slow = open_sockets.enter_context(socket.create_connection(("127.0.0.1", review_page.served.port)))
+            slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            host = f"localhost:{review_page.served.port}"
+            slow.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nCookie: {cookie}\r\n\r\n".encode())
+        other = review_page.client()
+        other.cookies.update(dict(client.cookies))
+        with other.stream("GET", "/events") as response:
+            stream = lines(response)
+            next(stream)
+            assert 200 == client.get("/").status_code
+            proposal = review_page.rows.proposal(reading("Another"))
+            assert [proposal.id] == next_change(stream)["proposals"]
+            item = client.get(f"/p/{proposal.id}").text
+            assert 303 == press(client, item, f"/p/{proposal.id}/approve").status_code
 
 
 def test_closing_ends_the_streams_so_that_a_stop_is_quick(review_page: ReviewPage) -> None:
