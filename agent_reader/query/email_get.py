@@ -7,7 +7,7 @@ from typing import Final
 
 from agent_reader.query import arguments
 from agent_reader.query.errors import invalid, too_large
-from agent_reader.query.results import GetResult, text_octets
+from agent_reader.query.results import GetResult, json_octets
 from agent_reader.store.document import StoredPart
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from shared.message import (
@@ -107,7 +107,7 @@ def email_get_as_asked(snapshot: Snapshot, asked: EmailGetArguments, max_octets:
     for email in found.values():
         answers.append(email_as_asked(email, asked, partial(snapshot.message, email.key)))
         if max_octets is not None:
-            max_octets -= text_octets(answers[-1])
+            max_octets -= json_octets(answers[-1])
             if max_octets < 0:
                 raise too_large()
     return GetResult(tuple(answers), tuple(each for each in ids if each not in found), snapshot.state)

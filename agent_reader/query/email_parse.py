@@ -8,7 +8,7 @@ from agent_reader.query import arguments
 from agent_reader.query.blobs import FoundBlob
 from agent_reader.query.email_get import EmailGetArguments, parse_email_get
 from agent_reader.query.errors import invalid, too_large
-from agent_reader.query.results import text_octets
+from agent_reader.query.results import json_octets
 from shared.message import DEFAULT_BODY_PROPERTIES, JSON, SERVER_PROPERTIES, Message, email_json, parse
 
 # RFC 8621 §4.9: what Email/parse answers if nothing is asked for.
@@ -111,7 +111,7 @@ def email_parse(
             not_parsable.append(blob_id)
             continue
         parsed[blob_id] = _email(message, asked.shape)
-        left -= text_octets(parsed[blob_id])
+        left -= json_octets(parsed[blob_id])
         if left < 0:
             raise too_large()
     return Parsed(parsed, tuple(not_parsable), tuple(not_found))

@@ -1,7 +1,8 @@
 """What comes out of questions, in JMAP's terms and as JSON values."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from shared.message import JSON
 
@@ -31,14 +32,6 @@ class QueryResult:
     total_not_computed: bool = False
 
 
-def text_octets(value: JSON) -> int:
-    """Return a lower bound of the octets that a JSON value takes: those of its strings."""
-    match value:
-        case str():
-            return len(value)
-        case Mapping():
-            return sum(text_octets(each) for each in value.values())
-        case [*items]:
-            return sum(map(text_octets, items))
-        case _:
-            return 0
+def json_octets(value: JSON) -> int:
+    """Return how many octets a value takes as JSON."""
+    return len(msgspec.json.encode(value))

@@ -27,9 +27,11 @@ _ACCOUNT_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # Another process (a status command) may hold a lock for milliseconds; ten seconds means that something is stuck.
 _BUSY_MILLISECONDS: Final = 10_000
 
-# 64 MiB of page cache and a mapped file keep the common words' lists at hand; measured with 181,000 messages.
-_CACHE_KIBIBYTES: Final = 64 * 1024
-_MAPPED_OCTETS: Final = 256 * 1024 * 1024
+# The common words' lists of 181,000 messages stay at hand in so much, and the kernel keeps the file's other pages. No
+# file is mapped: what is mapped counts as this process's memory, which would grow with the mailbox.
+_WRITER_CACHE_KIBIBYTES: Final = 48 * 1024
+# A few readers are kept, each with its own.
+_READER_CACHE_KIBIBYTES: Final = 16 * 1024
 
 # States that were given out and then lost with the machine's power must not be given out again for something else: so
 # many are passed over after a start of the machine. A transaction takes some milliseconds, and what a power cut takes
@@ -109,12 +111,14 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
     # A reader in WAL mode writes to the shared memory file, so it opens for writing too and is held back by a pragma.
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(_BUSY_MILLISECONDS)
+    # Without it SQLite prepares a statement anew for each parameter, in case a plan could be better: four of five
+    # parts of what a small question costs. There are no statistics here that a plan could go by.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     # In WAL mode NORMAL loses at most the last transactions in a power cut and never the file; sync fetches them again.
     for pragma, value in (
         ("synchronous", "normal"),
         ("trusted_schema", "off"),
-        ("cache_size", -_CACHE_KIBIBYTES),
-        ("mmap_size", _MAPPED_OCTETS),
+        ("cache_size", -(_READER_CACHE_KIBIBYTES if read_only else _WRITER_CACHE_KIBIBYTES)),
         ("temp_store", "memory"),
         ("journal_size_limit", _LOG_OCTETS),
     ):

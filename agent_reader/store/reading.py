@@ -9,6 +9,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+import msgspec
+
 from agent_reader.keep import Keep
 from agent_reader.store import blobs, document, search, tokens
 from agent_reader.store.fold import fold, sort_order
@@ -184,7 +186,7 @@ def pack_summary(summary: dict[str, JSON]) -> bytes:
 
 def unpack_summary(packed: bytes) -> dict[str, JSON]:
     """Return the metadata properties that were kept."""
-    summary: dict[str, JSON] = json.loads(zlib.decompress(packed))
+    summary: dict[str, JSON] = msgspec.json.decode(zlib.decompress(packed))
     return summary
 
 

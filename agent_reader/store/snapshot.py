@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -28,6 +28,15 @@ from shared.message import JSON, Message
 # A look at the clock costs a microsecond; so many steps of SQLite some hundreds, some thousands with headers read.
 _STEPS_BETWEEN_LOOKS: Final = 1_000
 _TIME_LIMIT: Final = "time limit"
+
+
+# One statement for a page of them, in the order that was asked for: CROSS keeps it.
+_EMAILS: Final = (
+    "SELECT e.id, e.key, t.id, e.keywords, e.received_at, x.summary, (SELECT json_group_array(b.mailbox_key) "
+    "FROM (SELECT mailbox_key FROM email_mailboxes WHERE email_key = e.key ORDER BY mailbox_key) b) "
+    "FROM json_each(?) asked CROSS JOIN emails e ON e.id = asked.value CROSS JOIN threads t ON t.key = e.thread_key "
+    "CROSS JOIN email_texts x ON x.key = e.key WHERE e.visible"
+)
 
 
 class TimeIsUp(Exception):  # noqa: N818 - names what happened
@@ -183,31 +192,20 @@ class Snapshot:
 
     def emails(self, email_ids: Iterable[str]) -> dict[str, StoredEmail]:
         """Return the Emails that are shown among these ids; a caller asks for as many as one answer may hold."""
-        found = {}
         mailbox_ids = {mailbox.key: mailbox.id for mailbox in self.mailboxes()}
-        for email_id in email_ids:
-            row = self.connection.execute(
-                "SELECT e.key, t.id, e.keywords, e.received_at, x.summary FROM emails e "
-                "JOIN threads t ON t.key = e.thread_key JOIN email_texts x ON x.key = e.key "
-                "WHERE e.id = ? AND e.visible",
-                (email_id,),
-            ).fetchone()
-            if row is None:
-                continue
-            key, thread_id, keywords, received_at, summary = row
-            places = self.connection.execute(
-                "SELECT mailbox_key FROM email_mailboxes WHERE email_key = ? ORDER BY mailbox_key", (key,)
-            )
-            found[email_id] = StoredEmail(
-                key=int(key),
+        rows = self.connection.execute(_EMAILS, (json.dumps(list(email_ids)),))
+        return {
+            email_id: StoredEmail(
+                key=key,
                 id=email_id,
-                thread_id=str(thread_id),
-                mailbox_ids=tuple(mailbox_ids[place] for (place,) in places),
-                keywords=tuple(json.loads(keywords)),
+                thread_id=thread_id,
+                mailbox_ids=tuple(mailbox_ids[place] for place in _array(places)),
+                keywords=_array(keywords),
                 received_at=datetime.fromtimestamp(received_at, UTC),
                 summary=self._summary(summary),
             )
-        return found
+            for email_id, key, thread_id, keywords, received_at, summary, places in rows
+        }
 
     def message(self, key: int) -> Message:
         """Return what is kept of an Email's content, as deep as the scope goes; see `document.StoredPart`."""
@@ -266,6 +264,12 @@ class Snapshot:
 
     def _run(self, statement: Statement) -> apsw.Cursor:
         return self.connection.execute(statement.sql, statement.parameters)
+
+
+# What an Email's mailboxes and keywords can be is little, and the same again and again.
+@lru_cache(maxsize=4096)
+def _array(array: str) -> tuple[Any, ...]:
+    return tuple(json.loads(array))
 
 
 # Mailboxes have a dozen sets of attributes, and are read with most questions.
