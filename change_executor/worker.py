@@ -28,7 +28,7 @@ from change_executor.evidence.run_child import Cancelled, read_in_child
 from change_executor.journal import schema
 from change_executor.journal.forget import forget_texts
 from change_executor.journal.idempotency import forget_keys
-from change_executor.journal.journal import Journal, Proposal, is_stopped
+from change_executor.journal.journal import Journal, Proposal, is_stopped, read_proposal
 from change_executor.journal.moves import EXECUTOR
 from change_executor.journal.open import journal_path
 from change_executor.lifecycle import Event
@@ -249,8 +249,7 @@ class Worker:
 
     def _read(self, proposal_id: str) -> Proposal:
         with self._journal.reading() as connection:
-            row = connection.execute(select(schema.proposals).where(schema.proposals.c.id == proposal_id)).mappings()
-            return Proposal.from_row(row.one())
+            return read_proposal(connection, proposal_id)
 
     def _retry_later(self, proposal: Proposal) -> None:
         before = self._retries.get(_key(proposal))

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import IntegrityError
 
@@ -35,6 +35,8 @@ PROBE_EVERY: Final = timedelta(seconds=5)
 
 # Made once: making a statement costs as much as running it.
 _CREATE: Final = insert(schema.proposals)
+_READ: Final = select(schema.proposals).where(schema.proposals.c.id == bindparam("wanted"))
+_STOPPED: Final = select(schema.switches.c.name).where(schema.switches.c.name == "stop")
 
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -259,7 +261,7 @@ def recorded(values: dict[str, Any]) -> dict[str, Any]:
 
 def read_proposal(connection: Connection, proposal_id: str) -> Proposal:
     """Return a proposal, or raise `NoSuchProposal`."""
-    row = connection.execute(select(schema.proposals).where(schema.proposals.c.id == proposal_id)).mappings().first()
+    row = connection.execute(_READ, {"wanted": proposal_id}).mappings().first()
     if row is None:
         raise NoSuchProposal(proposal_id)
     return Proposal.from_row(row)
@@ -267,9 +269,7 @@ def read_proposal(connection: Connection, proposal_id: str) -> Proposal:
 
 def is_stopped(connection: Connection) -> bool:
     """Whether the stop button is pressed."""
-    return (
-        connection.execute(select(schema.switches.c.name).where(schema.switches.c.name == "stop")).first() is not None
-    )
+    return connection.execute(_STOPPED).first() is not None
 
 
 def event_details(text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 import rfc8785
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 from sqlalchemy.engine import RowMapping
 
 from change_executor.journal import schema
@@ -170,20 +170,22 @@ def last_moved(connection: Connection, proposal_id: str) -> Move | None:
     return move if move is not None and move.conclusion in _MOVED and move.new_uid is not None else None
 
 
+# Made once: it is asked twice before each move, and making a statement costs as much as running it.
+_BEGUN_SINCE: Final = (
+    select(func.count())
+    .select_from(schema.moves.join(schema.proposals, schema.moves.c.proposal == schema.proposals.c.id))
+    .where(
+        schema.proposals.c.queue == bindparam("queue"),
+        schema.moves.c.kind == MoveKind.MOVE.value,
+        schema.moves.c.started_at >= bindparam("since"),
+        schema.moves.c.conclusion.is_(None) | (schema.moves.c.conclusion != NOTHING_SENT),
+    )
+)
+
+
 def begun_since(connection: Connection, queue: str, since: datetime) -> int:
     """Count the moves (no undos) of a queue that began at or after a moment and of which an octet may have left."""
-    moves, proposals = schema.moves, schema.proposals
-    count = connection.execute(
-        select(func.count())
-        .select_from(moves.join(proposals, moves.c.proposal == proposals.c.id))
-        .where(
-            proposals.c.queue == queue,
-            moves.c.kind == MoveKind.MOVE.value,
-            moves.c.started_at >= since,
-            moves.c.conclusion.is_(None) | (moves.c.conclusion != NOTHING_SENT),
-        )
-    ).scalar_one()
-    return int(count)
+    return int(connection.execute(_BEGUN_SINCE, {"queue": queue, "since": since}).scalar_one())
 
 
 def settled(connection: Connection) -> list[int]:
