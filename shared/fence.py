@@ -164,9 +164,12 @@ class Fence:
         `label` is ours (what the text is), one line. Raises `ValueError` if the text holds the nonce: it was not among
         the payloads.
         """
+        title = clean_line(label).text
+        return f"{self.nonce}< untrusted {title}\n{self.marked(untrusted_text)}\n{self.nonce}> end of untrusted {title}"
+
+    def marked(self, untrusted_text: str) -> str:
+        """Return the text with the nonce before each of its lines, and no line besides. Raises as `around` does."""
         text = clean(untrusted_text).text
         if self.nonce in untrusted_text or self.nonce in text:
             raise ValueError("the fence was not made for this text")
-        lines = "\n".join(f"{self.nonce}| {line}" for line in text.split("\n"))
-        title = clean_line(label).text
-        return f"{self.nonce}< untrusted {title}\n{lines}\n{self.nonce}> end of untrusted {title}"
+        return "\n".join(f"{self.nonce}| {line}" for line in text.split("\n"))

@@ -8,6 +8,7 @@ from agent_reader.access import Agent, Shown
 from agent_reader.mcp.cursors import Cursor, Cursors
 from agent_reader.mcp.views import Views
 from agent_reader.query import BlobReader
+from agent_reader.scope import Depth
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from agent_reader.tool_answers.arguments import Arguments
 from agent_reader.tool_answers.sheet import Sheet
@@ -31,10 +32,13 @@ class Call:
     _shown: dict[str, list[str]] = field(default_factory=dict, repr=False)
     _opened: list[str] = field(default_factory=list, repr=False)
 
-    def shows(self, email_ids: Iterable[str], part: str = "line", *, opened: bool = False) -> None:
-        """Note that the answer holds a part of Emails; `opened`: text of their bodies."""
+    def shows(self, email_ids: Iterable[str], *parts: str, opened: bool = False) -> None:
+        """Note that the answer holds parts of Emails, in the read log's words; `opened`: text of their bodies."""
+        if self.agent.scope.depth is Depth.HEADERS:
+            # A line has room for a preview, and this token gets none.
+            parts = tuple(part for part in parts if part == "header")
         for email_id in email_ids:
-            self._shown.setdefault(email_id, []).append(part)
+            self._shown.setdefault(email_id, []).extend(parts)
             if opened:
                 self._opened.append(email_id)
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from agent_reader.mcp.call import Call
 from agent_reader.mcp.cursors import Cursor
-from agent_reader.mcp.lines import email_marks, roles_of
+from agent_reader.mcp.lines import LINE_PARTS, email_marks, roles_of
 from agent_reader.mcp.news import gather
 from agent_reader.mcp.views import Part
 from agent_reader.query import email_query, parse_email_query
@@ -46,12 +46,12 @@ def digest(call: Call, *, peek: bool) -> dict[str, Any]:
     kept = call.cursors.read(call.agent.name, call.snapshot.account_id)
     news = gather(call, MAX_NEW)
     roles = roles_of(call.snapshot)
-    call.shows(email.id for email in news.emails)
+    call.shows((email.id for email in news.emails), *LINE_PARTS)
     if not peek:
         call.moves_to(Cursor(news.state, news.floor, call.now))
     owner = _Owner(call, roles)
     waiting = sorted(owner.waiting(), key=lambda each: str(each["since"]))
-    call.shows(str(each["emailId"]) for each in waiting[:_MAX_WAITING])
+    call.shows((str(each["emailId"]) for each in waiting[:_MAX_WAITING]), "header")
     return {
         "account": call.snapshot.account_id,
         "look": news.look.value,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from agent_reader.mcp.call import Call
-from agent_reader.mcp.lines import email_line, roles_of
+from agent_reader.mcp.lines import LINE_PARTS, SNIPPET_PARTS, email_line, roles_of
 from agent_reader.mcp.refusals import question_refused, stale_cursor, unknown_mailbox
 from agent_reader.mcp.views import Part
 from agent_reader.query import QueryRefused, QueryResult, email_query, mailbox_get, parse_email_query
@@ -39,14 +39,14 @@ def list_mailboxes(call: Call) -> None:
         name = one_line(mailbox.name, _MAX_MAILBOX_NAME_CHARACTERS)
         role = f" {roles[mailbox.id]}" if mailbox.id in roles else ""
         line = f"{mailbox.id}{role} {counts['totalEmails']} messages, {counts['unreadEmails']} unread | {name}"
-        if cost("mailboxes", "\n".join([*lines, line])) > call.sheet.room - 100:
+        if cost("\n".join([*lines, line])) > call.sheet.room - 100:
             break
         lines.append(line)
     call.sheet.ours(
         f"{len(lines)} of {len(mailboxes)} mailboxes" + (f", from number {start + 1}" if start else "") + "."
     )
     if lines:
-        call.sheet.fenced("mailboxes", "\n".join(lines))
+        call.sheet.fenced("\n".join(lines))
     hidden = call.snapshot.hidden()
     if hidden.outside or hidden.withheld:
         call.sheet.ours(
@@ -78,16 +78,16 @@ def search_mail(call: Call) -> None:
     lines: list[str] = []
     for email in emails.values():
         line = email_line(email, roles, _snippet(call, email, words) if words else None)
-        if cost("messages", "\n".join([*lines, line])) > call.sheet.room - 150:
+        if cost("\n".join([*lines, line])) > call.sheet.room - 150:
             break
         lines.append(line)
     shown = list(emails)[: len(lines)]
-    call.shows(shown)
+    call.shows(shown, *(SNIPPET_PARTS if words else LINE_PARTS))
     many = "an unknown number of" if found.total is None else str(found.total)
     from_number = f", from number {found.position + 1}" if found.position else ""
     call.sheet.ours(f"{len(lines)} of {many} messages{from_number}; times are UTC.")
     if lines:
-        call.sheet.fenced("messages", "\n".join(lines))
+        call.sheet.fenced("\n".join(lines))
         if found.total is None or found.position + len(lines) < found.total:
             call.sheet.closing(f'More: the same call with cursor="{shown[-1]}". Fewer: narrow the search.')
     else:

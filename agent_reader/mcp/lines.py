@@ -8,6 +8,10 @@ from agent_reader.store.snapshot import Snapshot, StoredEmail
 from agent_reader.tool_answers.cuts import one_line
 from shared.message import JSON
 
+# What of a message such a line holds, in the read log's words.
+LINE_PARTS: Final = ("header", "preview")
+SNIPPET_PARTS: Final = ("header", "snippet of preview")
+
 _MAX_NAME_CHARACTERS: Final = 40
 _MAX_ADDRESS_CHARACTERS: Final = 60
 _MAX_SUBJECT_CHARACTERS: Final = 90

@@ -13,7 +13,7 @@ from typing import Final
 
 from agent_reader.mcp.call import Call
 from agent_reader.mcp.cursors import Cursor
-from agent_reader.mcp.lines import email_line, roles_of
+from agent_reader.mcp.lines import LINE_PARTS, email_line, roles_of
 from agent_reader.query import email_query, parse_email_query
 from agent_reader.store.change_log import CannotCalculateChanges
 from agent_reader.store.changes import DataType
@@ -88,8 +88,8 @@ def whats_new(call: Call) -> None:
     passed = f"; {news.passed_over} in Sent, Drafts, Junk or Trash passed over" if news.passed_over else ""
     call.sheet.ours(f"{len(lines)} new messages, oldest first; times are UTC{passed}.")
     if lines:
-        call.sheet.fenced("new messages", "\n".join(lines))
-    call.shows(email.id for email in news.emails)
+        call.sheet.fenced("\n".join(lines))
+    call.shows((email.id for email in news.emails), *LINE_PARTS)
     if not peek:
         call.moves_to(Cursor(news.state, news.floor, call.now))
     if news.total is not None:

@@ -74,7 +74,7 @@ def parts_for(depth: Depth) -> tuple[Part, ...]:
 
 def _need(view: View) -> int:
     # More than there is room for, however much more.
-    return _OWN_LINES + cost("message", f"{view.header}\n\n{view.text[:MAX_RESULT_CHARACTERS]}")
+    return _OWN_LINES + cost(f"{view.header}\n\n{view.text[:MAX_RESULT_CHARACTERS]}")
 
 
 def _shares(needs: Sequence[int], room: int) -> list[int]:
@@ -102,14 +102,15 @@ def _write_message(
     header = f"{view.header}\n\n" if offset == 0 and part is not Part.HEADER else ""
     left = room - (before - call.sheet.room) - 150
     if not view.text:
-        call.sheet.fenced("message", view.header)
+        call.sheet.fenced(view.header)
         call.sheet.ours(_nothing(part))
     else:
-        shown = call.sheet.window("message", view.text, offset, room=left, before=header)
+        shown = call.sheet.window(view.text, offset, room=left, before=header)
         call.sheet.ours(_extent(shown, view.total_bytes))
         if shown.is_cut:
             call.sheet.ours(f'Goes on: read_mail(ids="{email.id}", part="{part}", offset={shown.end})')
-    call.shows([email.id], "header" if part is Part.HEADER else f"text/{part}", opened=part is not Part.HEADER)
+    texts = () if part is Part.HEADER else (f"text/{part}",)
+    call.shows([email.id], "header", *texts, opened=bool(texts))
 
 
 def _extent(shown: Window, total_bytes: int) -> str:
@@ -144,20 +145,21 @@ def read_thread(call: Call) -> None:
         earlier = told.setdefault(digest, number) if len(view.text) >= _REPEATED_FROM else number
         if number < first:
             continue
-        if call.sheet.room < _LEAST_ROOM + len(view.header):
-            _go_on(call, email_id, offset)
-            return
+        # The cursor's offset is the first message's alone.
         start = offset if number == first else 0
+        if call.sheet.room < _LEAST_ROOM + len(view.header):
+            _go_on(call, email_id, start)
+            return
         marks = " ".join([received(email), *email_marks(email, roles)])
         left_out = f"; left out: {'; '.join(view.left_out)[:300]}" if view.left_out and not start else ""
         call.sheet.ours(f"{number + 1}. {email.id} {marks}{left_out}")
-        call.shows([email.id], "text/new", opened=True)
+        call.shows([email.id], "header", "text/new", opened=True)
         if earlier != number:
-            call.sheet.fenced("message", _thread_header(view))
+            call.sheet.fenced(_thread_header(view))
             call.sheet.ours(f"The same text as number {earlier + 1}.")
             continue
         header = f"{_thread_header(view, with_subject=number == 0)}\n\n" if not start else ""
-        shown = call.sheet.window("message", view.text, start, before=header, room=call.sheet.room - 200)
+        shown = call.sheet.window(view.text, start, before=header, room=call.sheet.room - 200)
         if shown.is_cut:
             call.sheet.ours(_extent(shown, view.total_bytes))
             _go_on(call, email_id, shown.end)
@@ -210,13 +212,13 @@ def read_attachment(call: Call) -> None:
     call.shows([email.id], f"attachment/{number}", opened=True)
     text = shown_text(found.text)
     if found.outcome is not AttachmentOutcome.TEXT or not text:
-        call.sheet.fenced("name", name)
+        call.sheet.fenced(name)
         call.sheet.ours(found.reason if found.outcome is not AttachmentOutcome.TEXT else "The attachment is empty.")
         return
     if offset >= len(text):
         raise past_the_end(len(text))
     header = f"{name}\n\n" if not offset else ""
-    shown = call.sheet.window("attachment", text, offset, before=header, room=call.sheet.room - 300)
+    shown = call.sheet.window(text, offset, before=header, room=call.sheet.room - 300)
     total = len(text.encode("utf-8", "replace"))
     more = " The attachment goes on after that; no more of it is read." if found.is_truncated else ""
     call.sheet.ours(_extent(shown, total) + more)

@@ -128,11 +128,11 @@ def for_terminal(digest: Digest) -> str:
 def _fit(sheet: Sheet, lines: list[str]) -> None:
     kept: list[str] = []
     for line in lines:
-        if cost("digest", "\n".join([*kept, line])) > sheet.room - _RESERVED:
+        if cost("\n".join([*kept, line])) > sheet.room - _RESERVED:
             break
         kept.append(line)
     if kept:
-        sheet.fenced("digest", "\n".join(kept))
+        sheet.fenced("\n".join(kept))
     if len(kept) < len(lines):
         sheet.ours(f"No room for {len(lines) - len(kept)} lines more; search_mail finds them.")
 

@@ -94,7 +94,7 @@ class ProposalTools:
         sheet = Sheet()
         sheet.ours(f"{len(views)} proposals, newest first; times are UTC.")
         if views:
-            sheet.fenced("proposals", "\n".join(proposal_line(view) for view in views))
+            sheet.fenced("\n".join(proposal_line(view) for view in views))
         if any(view.state in _ENDED_AGAINST for view in views):
             sheet.closing(FINAL)
         if isinstance(following, str):

@@ -4,6 +4,8 @@ import os
 import secrets
 import signal
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -79,40 +81,48 @@ def watch(  # noqa: PLR0913, PLR0917 - the options of a command
         raise ConfigurationError("--token-file", "is missing.", "Name the file with the agent's reader token.")
     if not command or not runs:
         raise ConfigurationError("--run", "names no command.", "Put it last: agent-reader watch ... --run PROGRAM ARG")
-    reader = reader_at(reader_url, token_file)
-    variables = environment(os.environ, pass_variable or ())
+    conditions = WatchFilter(
+        senders=_lowered(sender),
+        domains=_lowered(domain),
+        recipients=_lowered(to),
+        subject_contains=subject_contains,
+        has_attachment=has_attachment,
+        admits_automatic=admit_automatic,
+    )
+    pace = Pace(timedelta(seconds=interval), timedelta(seconds=retry))
+    give = partial(_give, command, environment(os.environ, pass_variable or ()), time_limit)
     with file.sole_use():
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, _stop)
-        try:
-            client = JmapClient(reader, _account(reader, account))
-            wanted = WatchFilter(
-                senders=_lowered(sender),
-                domains=_lowered(domain),
-                recipients=_lowered(to),
-                subject_contains=subject_contains,
-                has_attachment=has_attachment,
-                mailbox_id=None if queue is None else client.mailbox_id(queue),
-                admits_automatic=admit_automatic,
-            )
-            watching = Watch(
-                client,
-                file,
-                wanted,
-                Pace(timedelta(seconds=interval), timedelta(seconds=retry)),
-                _now,
-                secrets.token_bytes,
-                partial(_give, command, variables, time_limit),
-                _say,
-            )
-            if once:
-                raise typer.Exit(0 if watching.once() else _FAILED)
-            watching.follow(EventStream(reader))
-        except (WatchEnded, Refused, Unreachable) as error:
-            _say(f"ended: {error.why if isinstance(error, Unreachable) else error}; nothing is lost, start it again")
-            raise typer.Exit(_FAILED) from None
-        except _Stopped:
-            return
+        _watch(_Wish(account, queue, conditions, pace, give, once=once), reader_at(reader_url, token_file), file)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """What is asked of the watch; `conditions` without the mailbox of `queue`, whose id the reader knows."""
+
+    account: str | None
+    queue: str | None
+    conditions: WatchFilter
+    pace: Pace
+    give: Callable[[Batch], Ended]
+    once: bool
+
+
+def _watch(wish: _Wish, reader: Endpoint, file: StateFile) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _stop)
+    try:
+        client = JmapClient(reader, _account(reader, wish.account))
+        mailbox_id = None if wish.queue is None else client.mailbox_id(wish.queue)
+        wanted = replace(wish.conditions, mailbox_id=mailbox_id)
+        watching = Watch(client, file, wanted, wish.pace, _now, secrets.token_bytes, wish.give, _say)
+        if wish.once:
+            raise typer.Exit(0 if watching.once() else _FAILED)
+        watching.follow(EventStream(reader))
+    except (WatchEnded, Refused, Unreachable) as error:
+        _say(f"ended: {error.why if isinstance(error, Unreachable) else error} Nothing is lost: start it again.")
+        raise typer.Exit(_FAILED) from None
+    except _Stopped:
+        return
 
 
 def _stop(_number: int, _frame: object) -> None:

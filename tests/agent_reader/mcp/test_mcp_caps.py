@@ -138,8 +138,8 @@ def test_many_messages_share_the_room_and_the_rest_is_named(tmp_path: Path) -> N
 def test_what_a_sheet_writes_is_what_it_counted(room: int, text: str) -> None:
     sheet = Sheet(room)
     start = 0
-    window = sheet.window("text", text, start, before="From: a\n\n")
+    window = sheet.window(text, start, before="From: a\n\n")
     assert window.end <= len(text)
     written = sheet.text(lambda octets: b"\x01" * octets)
     assert len(written) <= room
-    assert cost("text", "From: a\n\n" + text[: window.end]) <= room
+    assert cost("From: a\n\n" + text[: window.end]) <= room

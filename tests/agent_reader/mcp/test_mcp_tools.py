@@ -158,8 +158,13 @@ def test_what_an_answer_showed_is_on_record_with_its_parts_before_it_leaves(stan
     standing.text("read_mail", ids=[FIRST, SECOND])
     standing.text("search_mail", text="receipt")
     search, read = standing.house.access.lines(agent="clerk", since=None, email_id=None, limit=2)[::-1]
-    assert ("mcp/read_mail", (FIRST, SECOND), ["text/new"]) == (read.method, read.email_ids, read.parts[FIRST])
+    assert ("mcp/read_mail", (FIRST, SECOND), ["header", "text/new"]) == (
+        read.method,
+        read.email_ids,
+        read.parts[FIRST],
+    )
     assert ("mcp/search_mail", (RECEIPT,)) == (search.method, search.email_ids)
+    assert ["header", "snippet of preview"] == search.parts[RECEIPT]
     assert standing.house.access.opened("clerk", ACCOUNT, FIRST).at is not None
 
 
