@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_reader.jmap.capabilities import CORE, MAIL, SUBMISSION
+from agent_reader.jmap.capabilities import CORE, MAIL, SUBMISSION, VACATION_RESPONSE
 from agent_reader.jmap.methods import METHODS
 from tests.agent_reader.served import ACCOUNT, House
 
@@ -94,6 +94,46 @@ SEED: dict[str, Any] = {
     ],
 }
 
+_CREATE = {"a": {"mailboxIds": {"F1": True}, "subject": "x", "blobId": "B1", "#emailId": "#b"}}
+# What is refused or absent, with arguments as a client would give them.
+REFUSED: dict[str, dict[str, Any]] = {
+    "Thread/changes": {"sinceState": "01-1", "maxChanges": 2},
+    "Mailbox/set": {"create": _CREATE, "update": {"F1": {"name": "x"}}, "onDestroyRemoveEmails": True},
+    "Email/copy": {"fromAccountId": ACCOUNT, "create": _CREATE, "onSuccessDestroyOriginal": True},
+    "Email/import": {"emails": _CREATE, "ifInState": "01-1"},
+    "Blob/copy": {"fromAccountId": ACCOUNT, "blobIds": ["B1"]},
+    "Identity/get": {"ids": None},
+    "Identity/changes": {"sinceState": "01-1"},
+    "Identity/set": {"update": {"I1": {"name": "x"}}},
+    "EmailSubmission/get": {"ids": ["S1"], "properties": ["emailId"]},
+    "EmailSubmission/changes": {"sinceState": "01-1"},
+    "EmailSubmission/query": {"filter": {"before": "2026-11-30T00:00:00Z"}, "sort": [{"property": "sentAt"}]},
+    "EmailSubmission/queryChanges": {"sinceQueryState": "01-1", "filter": None},
+    "EmailSubmission/set": {"create": _CREATE, "onSuccessUpdateEmail": {"#a": {"keywords/$seen": True}}},
+    "VacationResponse/get": {"ids": ["singleton"]},
+    "VacationResponse/set": {"update": {"singleton": {"isEnabled": True}}},
+}
+OTHERS: dict[str, Any] = {
+    "using": [CORE, MAIL, SUBMISSION, VACATION_RESPONSE],
+    "methodCalls": [
+        [name, {"accountId": ACCOUNT} | arguments, str(number)]
+        for number, (name, arguments) in enumerate(REFUSED.items())
+    ],
+    "createdIds": {"b": "M1"},
+}
+PUSH: dict[str, Any] = {
+    "using": [CORE],
+    "methodCalls": [
+        ["PushSubscription/get", {"ids": None, "properties": ["types"]}, "0"],
+        [
+            "PushSubscription/set",
+            {"create": {"a": {"deviceClientId": "x", "url": "https://127.0.0.1/", "types": None}}},
+            "1",
+        ],
+    ],
+}
+SEEDS = (SEED, OTHERS, PUSH)
+
 SCALARS = st.one_of(
     st.none(),
     st.booleans(),
@@ -119,7 +159,8 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 def _mutated(data: st.DataObject) -> Any:
-    request = copy.deepcopy(SEED)
+    # The first as often as the others together: its methods do the most.
+    request = copy.deepcopy(data.draw(st.sampled_from((SEED, *SEEDS))))
     for _ in range(data.draw(st.integers(1, 4))):
         places = _places(request)
         if not places:
@@ -159,6 +200,13 @@ def _check(served: House, body: bytes) -> None:
     assert not served.log.calls
 
 
+def test_what_is_mutated_calls_every_method_there_is(served: House) -> None:
+    called = [name for seed in SEEDS for name, _, _ in seed["methodCalls"]]
+    assert sorted(METHODS) == sorted(called)
+    for seed in SEEDS:
+        _check(served, json.dumps(seed).encode())
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_a_mutated_request_is_answered_or_refused_and_never_fails_inside(served: House, data: st.DataObject) -> None:
@@ -169,7 +217,7 @@ def test_a_mutated_request_is_answered_or_refused_and_never_fails_inside(served:
 @given(seed=st.integers(0, 2**32))
 def test_a_request_with_broken_octets_is_answered_or_refused(served: House, seed: int) -> None:
     chance = random.Random(seed)
-    octets = bytearray(json.dumps(SEED).encode())
+    octets = bytearray(json.dumps(chance.choice(SEEDS)).encode())
     for _ in range(chance.randint(1, 5)):
         position = chance.randrange(len(octets))
         match chance.randrange(3):
