@@ -1,0 +1,1 @@
+"""Published JMAP clients against the reader, each in an environment of its own."""
