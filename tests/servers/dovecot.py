@@ -170,10 +170,12 @@ class Dovecot:
             owner.select(quoted(mailbox), readonly=True)
         folder = self.layout.mail / MAIL_USER / "Maildir" / ("" if mailbox == "INBOX" else f".{mailbox}") / "new"
         for number, octets in enumerate(messages):
-            path = folder / f"{number:07}.{secrets.token_hex(4)}.test"
+            # Made elsewhere and moved when it is whole: the server may be listened to, and looks at once.
+            path = folder.parent / "tmp" / f"{number:07}.{secrets.token_hex(4)}.test"
             path.write_bytes(octets)
             if os.geteuid() == 0:
                 os.chown(path, *self._account)
+            path.rename(folder / path.name)
 
     def snapshot(self, login: str = "owner") -> Snapshot:
         """Everything in every mailbox as a login sees it, without changing any of it."""
