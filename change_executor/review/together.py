@@ -47,6 +47,11 @@ class Chosen:
     obstacle: str | None
     has_source: bool
 
+    @property
+    def is_warned(self) -> bool:
+        """Whether the message has warnings, so that it is never among those that are checked from the start."""
+        return self.case.reading is not None and bool(self.case.reading.warnings)
+
 
 @dataclass(frozen=True, slots=True)
 class Became:

@@ -150,3 +150,14 @@ def test_nothing_selected_says_what_to_do(page: ReviewPage) -> None:
 def test_signing_in_leads_back_to_pages_of_ours_alone(page: ReviewPage, target: str, leads_to: str) -> None:
     answer = page.client().post("/sign-in", data={"name": PERSON, "password": PASSWORD, "next": target})
     assert leads_to == answer.headers["location"]
+
+
+def test_what_has_warnings_is_never_checked_from_the_start_and_lies_open(page: ReviewPage) -> None:
+    calm = page.rows.proposal(reading("Calm"))
+    warned = page.rows.proposal(reading("Warned", warnings=[{"code": "hidden_text"}]))
+    client = page.signed_in()
+    text = client.get(f"/together?p={calm.id}&p={warned.id}").text
+    boxes = dict(re.findall(r'name="seen\.(P[0-9a-v]{20})"[^>]*?( checked)?>', text))
+    assert {calm.id: " checked", warned.id: ""} == boxes
+    assert 1 == text.count("Not checked for you") == text.count("<details open>")
+    assert "1 warning</a> beside the message" in client.get(f"/p/{warned.id}").text
