@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 from typing import TYPE_CHECKING
 
@@ -94,3 +95,30 @@ def test_g7_the_disk_is_full_at_any_commit_and_nothing_is_done_unrecorded(rig: R
     for position in positions:
         run(rig, street, position, fill)
     assert len(refused) >= len(positions)
+
+
+# Written here anew: what the guard permits is not asked.
+COMMAND = re.compile(rb"^\S+ ((?:UID )?[A-Z]+)", re.IGNORECASE)
+SAID = {
+    "CAPABILITY",
+    "LOGIN",
+    "AUTHENTICATE",
+    "SELECT",
+    "EXAMINE",
+    "STATUS",
+    "LIST",
+    "MYRIGHTS",
+    "UID FETCH",
+    "UID SEARCH",
+}
+BY_MOVE, BY_COPY = {"UID MOVE"}, {"UID COPY", "UID STORE", "UID EXPUNGE"}
+
+
+def test_g3_the_servers_own_log_holds_the_verbs_of_the_table_and_no_other(any_rig: Rig, any_street: Street) -> None:
+    """Over all that this module did to the server before, too."""
+    whole_run(any_rig, any_street)
+    commands = any_rig.server.commands("executor")
+    said = {verb[1].decode().upper() for line in commands if (verb := COMMAND.match(line))}
+    moving = BY_COPY if without_move(any_rig.server) else BY_MOVE
+    assert moving <= said
+    assert said <= SAID | moving
