@@ -13,8 +13,13 @@ from shared.doctor.users import User, distinct, tried_as
 
 # Seconds; finding a package is the start of an interpreter.
 _LOOK_SECONDS: Final = 60.0
-# Says which of the packages this interpreter would import; nothing of them is run.
-_FINDS: Final = "import importlib.util,sys;print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n)])"
+# Says which of the packages this interpreter would import, and from where; nothing of them is run.
+_FINDS: Final = (
+    "import importlib.util,sys\n"
+    "for name in sys.argv[1:]:\n"
+    "    found = importlib.util.find_spec(name)\n"
+    "    if found: print(name, *(found.submodule_search_locations or [found.origin]), sep='\\t')\n"
+)
 
 
 def look_at_reach(installation: Installation, looking: Looking) -> None:
@@ -88,11 +93,10 @@ def _look_for_foreign_packages(installation: Installation, looking: Looking) -> 
         return
     if done.returncode != 0:
         looking.unseen.append(f"{installation.interpreter} does not run: exit status {done.returncode}")
-    for name in done.stdout.split():
-        what = f"{installation.interpreter} can import {name}"
-        looking.find(
-            Fault.FOREIGN_PACKAGE, what, f"{installation.interpreter} -m pip uninstall {name}; sudo deploy/install"
-        )
+    for line in done.stdout.splitlines():
+        name, _, place = line.partition("\t")
+        what = f"{installation.interpreter} can import {name}, from {place}"
+        looking.find(Fault.FOREIGN_PACKAGE, what, f"rm -r {place}   # or what leads there: a .pth file beside it")
 
 
 def _can_read(path: str) -> bool:

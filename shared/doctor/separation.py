@@ -44,14 +44,14 @@ def _look_at_houses(installation: Installation, looking: Looking) -> None:
     if own is None:
         fix = "systemd-sysusers deploy/sysusers.d/mailwarrant.conf"
         looking.find(Fault.HOUSES_TOGETHER, f"there is no user {installation.own.command}", fix)
-    if own is None or other is None:
-        return
-    if own.uid == 0:
+    if own is not None and own.uid == 0:
         looking.find(
             Fault.HOUSE_IS_ROOT,
             f"{installation.own.command} runs as root",
             f"User={installation.own.command} in its unit",
         )
+    if own is None or other is None:
+        return
     if own.uid == other.uid:
         looking.find(Fault.HOUSES_TOGETHER, f"both programs run as {own.name}", "A user for each: sudo deploy/install")
     if own.shell not in _NO_SHELL:
@@ -69,7 +69,7 @@ def _look_at_houses(installation: Installation, looking: Looking) -> None:
 
 def _look_at_peer(installation: Installation, looking: Looking) -> None:
     other = installation.other.user
-    if other is not None and installation.peer_uid == other.uid:
+    if other is not None and installation.peer_uid == other.uid != 0:
         return
     key = "[server] executor_uid" if installation.is_reader else "[reader] uid"
     said = "is not set" if installation.peer_uid is None else f"is {installation.peer_uid}"

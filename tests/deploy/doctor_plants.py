@@ -113,6 +113,12 @@ USERS: Final = [
         Fault.PEER_UID,
         edited(config("reader"), "executor_uid = {executor}", ""),
     ),
+    Plant(
+        "the reader's uid is root's",
+        "executor",
+        Fault.PEER_UID,
+        edited(config("executor"), "\nuid = {reader}", "\nuid = 0"),
+    ),
     Plant("the reader's user signs in", "reader", Fault.HOUSE_SIGNS_IN, shell_given),
     Plant("the agent is in the reader's group", "reader", Fault.AGENT_GROUP, member(AGENT, READER)),
     Plant("the agent is in the executor's group", "executor", Fault.AGENT_GROUP, member(AGENT, EXECUTOR)),
