@@ -34,7 +34,8 @@ def proven(standing: World, steps: int) -> None:
     walked = standing.walk(steps)
     assert steps == len(walked)
     assert sum(step.is_error for step in walked) > steps // 10
-    assert len(standing.agent.proposed) > steps // 30
+    # One for each mail at most; the long form comes by all of them.
+    assert len(standing.agent.proposed) > min(steps // 30, 300)
     warnings = standing.warnings()
     for proposal_id in standing.agent.proposed:
         assert "agent_instructions" in warnings[proposal_id]
