@@ -97,6 +97,17 @@ def test_the_stop_button_is_pressed_once_and_released_once(machine: Machine) -> 
     assert machine.said("audit", "verify").startswith("3 events")
 
 
+def test_people_have_roles_and_an_administrator_is_always_left(machine: Machine) -> None:
+    assert "administrator" in machine.refuses("user", "add", "ada", "--role", "reviewer")
+    assert "as administrator" in machine.said("user", "add", "ada")
+    machine.said("user", "add", "bob")
+    assert "reviewer, administrator" in machine.refuses("user", "role", "bob", "owner")
+    assert "only administrator" in machine.refuses("user", "remove", "ada")
+    machine.said("user", "role", "bob", "administrator")
+    machine.said("user", "remove", "ada")
+    assert ["bob", "administrator", "no", "way", "in", "yet"] == machine.said("user", "list").split()
+
+
 @pytest.mark.parametrize(
     "command", [("stop",), ("resume",), ("audit", "verify"), ("token", "list"), ("user", "link", "x")]
 )
