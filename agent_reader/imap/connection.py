@@ -34,6 +34,7 @@ class Connection:
         self._is_finished = False
         self._is_open = False
         self._wire_names: dict[str, str] = {}
+        self._prefixes: list[str] | None = None
         self._condstore = False
         self._qresync = False
 
@@ -157,13 +158,14 @@ class Connection:
         return list(answers.list_lines(self._untagged("LIST")))
 
     def _namespace_prefixes(self) -> list[str]:
-        if not self.can("NAMESPACE"):
-            return []
-        try:
-            self._ask("NAMESPACE")
-        except Refused:
-            return []
-        return answers.namespace_prefixes(self._untagged("NAMESPACE"))
+        # RFC 2342 §5: they are of the login; asked once a connection, and not in each round.
+        if self._prefixes is None:
+            self._prefixes = []
+            if self.can("NAMESPACE"):
+                with contextlib.suppress(Refused):
+                    self._ask("NAMESPACE")
+                    self._prefixes = answers.namespace_prefixes(self._untagged("NAMESPACE"))
+        return self._prefixes
 
     def _subscribed(self, lines: Mapping[str, answers.ListLine]) -> set[str]:
         if self.can("LIST-EXTENDED"):
