@@ -39,7 +39,14 @@ class What(StrEnum):
 
 _KINDS: Final[dict[What, tuple[str, ...]]] = {
     What.PROPOSED: ("proposal:propose", "proposal:withdraw", "intake:%"),
-    What.DECIDED: ("proposal:approve", "proposal:reject", "proposal:undo", "proposal:settle%", "proposal:expire"),
+    What.DECIDED: (
+        "proposal:approve",
+        "proposal:reject",
+        "proposal:undo",
+        "undo:ask",
+        "proposal:settle%",
+        "proposal:expire",
+    ),
     What.MOVED: (
         "proposal:moved",
         "proposal:refused",
