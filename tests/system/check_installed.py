@@ -260,7 +260,7 @@ ATTEMPTS: Final = (
     """python3 -c 'import os; os.chroot("/")'""",
     "mount --bind /srv /mnt && umount /mnt",
     "setarch linux32 true",
-    "hostname there",
+    'hostname "$(cat /proc/sys/kernel/hostname)"',
 )
 
 
