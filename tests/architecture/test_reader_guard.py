@@ -354,6 +354,7 @@ _WRITES: dict[str, Callable[[Any], object]] = {
     "flag with a line end": lambda client: client.add_flags([1], ["x)\r\nX EXPUNGE"]),
     "uid with a line end": lambda client: client._imap.uid("FETCH", "1\r\nX EXPUNGE", "(FLAGS)"),
     "id with a line end": lambda client: client.id_({"name": "mailwarrant\r\nX EXPUNGE"}),
+    "a line": lambda client: client.say(b"X1 EXPUNGE\r\n"),
     "raw octets": lambda client: client._imap.send(b"X1 EXPUNGE\r\n"),
     "done outside idle": lambda client: client._imap.send(b"DONE\r\n"),
 }
@@ -381,7 +382,9 @@ def test_every_method_of_the_library_that_can_write_is_tried() -> None:
         "idle_check", "idle_done", "list_folders", "list_sub_folders", "login", "logout", "namespace", "noop",
         "oauth2_login", "oauthbearer_login", "plain_login", "sasl_login", "search", "shutdown", "socket", "sort",
         "starttls", "thread", "unselect_folder", "welcome", "xlist_folders",
-        "break_off", "close_connection", "octets_passed", "octets_received", "wait",
+        "answers", "break_off", "close_connection", "octets_passed", "octets_received", "wait",
+        # Tried above as "a line".
+        "say",
         "AbortError", "Error", "ReadOnlyError",
     }  # fmt: skip
     public = {name for name in dir(GuardedClient) if not name.startswith("_")}
