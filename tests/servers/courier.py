@@ -156,7 +156,9 @@ class Courier(OtherServer):
 
     def _command(self) -> tuple[list[str], dict[str, str]]:
         at = f"{self.base}/bin"
-        listen = [f"-address={self.host}", "-maxprocs=40", "-maxperip=40", "-nodnslookup", "-noidentlookup"]
+        # Debian 12's asks who is there unless told not to; Debian 13's knows no such option.
+        options = re.search(r'^TCPDOPTS="([^"]*)"', self.packages.file("/etc/courier/imapd").read_text(), re.MULTILINE)
+        listen = [f"-address={self.host}", "-maxprocs=40", "-maxperip=40", *(options[1].split() if options else ())]
         command = [f"{at}/couriertcpd", *listen, str(self.port), f"{at}/imaplogin", f"{at}/imapd", "Maildir"]
         shared = {"IMAP_SHAREDINDEXFILE": f"{self.base}/shared/index"}
         return command, self._environment() | _IMAPD | shared

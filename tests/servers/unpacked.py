@@ -41,7 +41,10 @@ class Unpacked:
         """What a program of the tree needs to start."""
         triplet = sysconfig.get_config_var("MULTIARCH") or f"{platform.machine()}-linux-gnu"
         folders = [*more, *(self.root / at for at in (f"usr/lib/{triplet}", f"lib/{triplet}", "usr/lib"))]
-        return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH": ":".join(map(str, folders))}
+        # SASL's plugins are no libraries of any program, and perhaps in the tree alone.
+        plugins = f"{self.root}/usr/lib/{triplet}/sasl2:/usr/lib/{triplet}/sasl2"
+        libraries = ":".join(map(str, folders))
+        return {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LD_LIBRARY_PATH": libraries, "SASL_PATH": plugins}
 
 
 def run_as(account: tuple[int, int], command: list[str], environment: dict[str, str], said: bytes = b"") -> None:
