@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Protocol
 
 from mcp import Client
+from mcp.shared.exceptions import MCPError
 
 from tests.bench.context.tasks import Kind, Task
 
@@ -110,7 +111,8 @@ async def solve(server: Server, client: Client, task: Task) -> tuple[Bill, bool]
     bill = Bill(client)
     try:
         return bill, await _solved(server, bill, task)
-    except TimeoutError:
+    except (TimeoutError, MCPError):
+        # It did not answer, or went away.
         return bill, False
 
 
