@@ -218,20 +218,20 @@ class _Stream(Response):
         # At once what happened since the last event that the client saw.
         heard = True
         while True:
+            news = await self._news() if heard else {}
+            # After the states were read, which takes its time: none of a commit later than the token's end is told.
             if not self._line.is_open():
                 return
-            if heard:
-                news = await self._news()
-                if news:
-                    text = _state_event(news, self._known)
-                    if not self._line.has_room_for(text):
-                        return
-                    await _send_text(send, text)
-                    if wish.closes_after_state:
-                        return
-                    ping_at = loop.time() + wish.ping_seconds if wish.ping_seconds else None
-                    await asyncio.sleep(LEAST_PAUSE_SECONDS)
-            else:
+            if news:
+                text = _state_event(news, self._known)
+                if not self._line.has_room_for(text):
+                    return
+                await _send_text(send, text)
+                if wish.closes_after_state:
+                    return
+                ping_at = loop.time() + wish.ping_seconds if wish.ping_seconds else None
+                await asyncio.sleep(LEAST_PAUSE_SECONDS)
+            elif not heard:
                 await _send_text(send, _ping_event(wish.ping_seconds, self._known))
                 ping_at = loop.time() + wish.ping_seconds
             heard = await self._line.hears(ping_at)

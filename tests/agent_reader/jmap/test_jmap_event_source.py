@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from agent_reader.access import Agent
 from agent_reader.imap.values import MessageState
 from agent_reader.jmap.capabilities import DEFAULT_LIMITS
-from agent_reader.jmap.event_source import Wish, id_of_states, parse_wish, states_of_id
+from agent_reader.jmap.event_source import EventSources, States, Wish, id_of_states, parse_wish, states_of_id
 from agent_reader.scope import ORDINARY
 from shared.problem import Problem
 from tests.agent_reader.on_loopback import Client, Served, await_true, descriptors, on_loopback
@@ -205,6 +206,25 @@ def test_a_token_that_was_revoked_or_has_expired_ends_its_stream(tmp_path: Path)
             streams.flag(ACCOUNT, 1, "\\Flagged")
             for client in (first, second):
                 assert b"event:" not in client.to_the_end()
+
+
+def test_states_that_were_read_while_the_token_was_revoked_are_not_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with house(tmp_path) as open_house, on_loopback(open_house.app) as served:
+        revoked = open_house.access.create_token("other")
+        read = EventSources.states
+
+        async def read_meanwhile(sources: EventSources, wish: Wish, agent: Agent, accounts: Collection[str]) -> States:
+            open_house.access.revoke(revoked.id)
+            return await read(sources, wish, agent, accounts)
+
+        monkeypatch.setattr(EventSources, "states", read_meanwhile)
+        # Knows nothing, so everything would be told at once.
+        with Streams(open_house, served).open(token=revoked.text, Last_Event_ID="e30") as client:
+            octets = client.to_the_end()
+    assert b"200 OK" in octets
+    assert b"event:" not in octets
 
 
 def test_an_agent_has_a_few_streams_and_another_one_its_own(tmp_path: Path) -> None:
