@@ -116,7 +116,8 @@ class Watch:
         kept = self.file.read()
         if kept is not None and kept.account == self.client.account:
             return kept
-        now = self.clock()
+        # RFC 9051 §2.3.3: received is a whole second, and mail of this one is news rather than lost.
+        now = self.clock().replace(microsecond=0)
         email_state, is_complete = self.client.state()
         state = WatchState(self.client.account, email_state, now, now - _LATE, settled=is_complete)
         here = self.client.emails(list(self.client.received_since(state.floor)))

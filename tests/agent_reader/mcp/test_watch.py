@@ -187,6 +187,39 @@ def test_each_message_is_given_once_framed_without_a_secret_and_across_restarts(
         assert CANARY not in watcher.errors + (watcher.folder / "state.json").read_text() + watcher.status()
 
 
+class Unfinished(JmapClient):
+    """The real reader, which says of its index that not every mailbox was read to its end."""
+
+    def state(self) -> tuple[str, bool]:
+        return super().state()[0], False
+
+
+def test_mail_of_the_second_in_which_a_watch_began_is_news_before_the_index_is_whole(world: World) -> None:
+    second = datetime.now(UTC).replace(microsecond=0)
+    told: list[str] = []
+
+    def give(batch: Batch) -> Ended:
+        told.extend(batch.ids)
+        return Ended(0, "done")
+
+    watching = Watch(
+        Unfinished(reader_at(world.address, world.token_file), "shop"),
+        StateFile(world.folder / "second.json"),
+        WatchFilter(),
+        Pace(timedelta(0), timedelta(seconds=1)),
+        lambda: second + timedelta(seconds=0.9),
+        os.urandom,
+        give,
+        print,
+    )
+    assert watching.once()
+    before, news = octets(45, "A second before", "x"), octets(46, "Of that second", "x")
+    world.dovecot.deliver("INBOX", before, internaldate=second - timedelta(seconds=1))
+    world.dovecot.deliver("INBOX", news, internaldate=second)
+    eventually(lambda: (watching.once() and told) or None, "the message of that second")
+    assert [id_of(news)] == told
+
+
 def test_a_folder_that_was_made_anew_and_an_index_that_was_made_anew_tell_nothing_twice(world: World) -> None:
     kept = tuple(octets(number, f"Kept {number}", "x") for number in range(50, 54))
     with world.watcher("anew") as watcher:
