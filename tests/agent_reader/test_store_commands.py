@@ -70,6 +70,8 @@ def test_a_first_sync_is_a_bar_with_counts_rate_and_the_time_left_under_the_limi
         octets = letter("x" * 9_000)
         account.clock.now += timedelta(seconds=10)
         account.add("INBOX", *(fetched(uid, octets + b"%d" % uid) for uid in range(1, 26)))
+        # More than a day may have; the other 75 messages are seven days' worth, none of it today.
+        account.mirror.received(25 * len(octets))
         text = "\n".join(report_of(account))
         assert "[#######-----------------------] 25%, 25 of 100, 2.5 a second, 30 s left" in text
         text = "\n".join(report_of(account, daily_octets=100_000))
