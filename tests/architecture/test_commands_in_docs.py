@@ -16,6 +16,8 @@ import agent_reader.__main__
 import change_executor.__main__
 import read_gate.__main__
 from agent_reader.relay.__main__ import app as relay
+from agent_reader.relay.digest_command import app as digest
+from agent_reader.relay.watch_command import app as watch
 from tests.architecture.configuration_reference import reference
 
 CHECKOUT: Final = Path(__file__).parents[2]
@@ -25,6 +27,8 @@ PROGRAMS: Final = {
     "change-executor": change_executor.__main__.app,
     "read-gate": read_gate.__main__.app,
 }
+# Run in place of the program, as the agent's user: their options are in programs of their own.
+RELAYED: Final = {"mcp": relay, "digest": digest, "watch": watch}
 # Ours too, and no typer programs: the words that each takes.
 SCRIPTS: Final = {
     "mailwarrant-doctor": {"--json", "--probe-rights"},
@@ -104,7 +108,8 @@ def test_a_command_in_a_document_exists_with_its_options(where: str, words: tupl
         assert set(rest) <= SCRIPTS[name], where
         return
     path, options = _parsed(name, rest)
-    done = CliRunner().invoke(PROGRAMS[name] if path[:1] != ["mcp"] else relay, [*_help_of(path)])
+    relayed = _relayed(name, path)
+    done = CliRunner().invoke(relayed or PROGRAMS[name], ["--help"] if relayed else [*path, "--help"])
     assert 0 == done.exit_code, f"{where}: {done.output}"
     assert options is not None, where
 
@@ -118,16 +123,20 @@ def _parsed(name: str, words: list[str]) -> tuple[list[str], set[str]]:
         words = words[1:]
     assert path or set(words) <= {"--help"}, f"there is no {name} {' '.join(words)}"
     assert not hasattr(command, "commands") or not words or words[0].startswith("-"), f"{name} {path} has no {words[0]}"
+    relayed = _relayed(name, path)
+    if relayed is not None:
+        command = typer.main.get_command(relayed)
+    if relayed is watch and "--run" in words:
+        # What follows is another program's.
+        words = words[: words.index("--run") + 1]
     given = {word.split("=", 1)[0] for word in words if word.startswith("--")}
-    if path == ["mcp"]:
-        command = typer.main.get_command(relay)
     known = {option for each in command.params for option in (*each.opts, *each.secondary_opts)} | {"--help"}
     assert given <= known, f"{name} {' '.join(path)} has no {given - known}"
     return path, given
 
 
-def _help_of(path: list[str]) -> list[str]:
-    return ["--help"] if path == ["mcp"] else [*path, "--help"]
+def _relayed(name: str, path: list[str]) -> typer.Typer | None:
+    return RELAYED.get(path[0]) if name == "agent-reader" and path else None
 
 
 @pytest.mark.parametrize(
