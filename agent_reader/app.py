@@ -56,6 +56,7 @@ LINK_SOCKET: Final = "link"
 # Everything ends within five seconds: answers that run get two, then the workers share the rest.
 _GRACE_SECONDS: Final = 2
 _WORKERS_SECONDS: Final = 2.0
+_ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
@@ -74,6 +75,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         store = Store(folder, _now, announce=watch.announce, retention=retention)
         stack.callback(store.close)
         cache = stack.enter_context(contextlib.closing(BlobCache(folder / BLOBS_NAME, settings.blobs.cache_octets)))
+        early = stack.enter_context(_early_signals())
         given = handed_over()
         tcp = given.get(JMAP_SOCKET) or listening.bind_tcp(settings.server)
         for listener in tcp:
@@ -111,8 +113,21 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
             doors.append(Door(_metrics(settings, store, access, workers), (asked_at,), BoundedProtocol))
         unproven = [worker for worker in workers if not proven.knows(worker.account)]
         loading.join()
-        asyncio.run(_ended(until_signalled(doors, workers, unproven, log), tuple(fetchers.values())))
+        asyncio.run(_ended(until_signalled(doors, workers, unproven, log, early), tuple(fetchers.values())))
     log.info("reader:ended")
+
+
+@contextlib.contextmanager
+def _early_signals() -> Iterator[list[int]]:
+    # A bound socket takes connections before the loop runs. Whoever saw that may end the reader: the signal is kept for
+    # the loop, which ends in order. Not a signal mask: threads that run already would not have it.
+    early: list[int] = []
+    before = {number: signal.signal(number, lambda number, _: early.append(number)) for number in _ENDING}
+    try:
+        yield early
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +223,13 @@ async def _ended(serving: Coroutine[Any, Any, None], fetchers: Sequence[Fetcher]
 
 
 async def until_signalled(
-    doors: Sequence[Door], workers: Sequence[Worker], unproven: Sequence[Worker], log: FilteringBoundLogger
+    doors: Sequence[Door],
+    workers: Sequence[Worker],
+    unproven: Sequence[Worker],
+    log: FilteringBoundLogger,
+    early: Sequence[int],
 ) -> None:
-    """Serve until a signal. Raises `ConfigurationError` where a login turns out to be wrong.
+    """Serve until a signal, which may be among the `early`. Raises `ConfigurationError` where a login is wrong.
 
     Nothing is served before the logins in `unproven` were tried. The others are tried meanwhile: an unreachable server
     is waited for, a refused login ends the reader.
@@ -218,8 +237,10 @@ async def until_signalled(
     ended = asyncio.Event()
     manager = ServiceManager()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _ENDING:
         loop.add_signal_handler(number, ended.set)
+    if early:
+        ended.set()
     ending = asyncio.create_task(ended.wait())
     with running(workers, log), signs_of_life(manager, lambda: all(worker.is_alive for worker in workers)):
         tried = asyncio.create_task(_first_contacts(unproven, may_be_unreachable=False))
