@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
+from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import Page, Route, expect
@@ -169,42 +171,74 @@ def test_a_form_or_an_attribute_that_got_into_the_page_presses_nothing(
     page = browser_page
     proposals = [review_page.rows.proposal(reading(f"Number {number}")) for number in range(3)]
     sign_in_by_link(review_page, page)
-    injected = "".join(f"<div>{each}</div>" for each in tricks(attacker.url) if each in _gadgets(attacker.url))
+    item = f"{review_page.url}/p/{proposals[0].id}"
+    pages = [f"{review_page.url}{path}" for path in ("/", f"/together?p={proposals[1].id}", "/settings")]
     sent: list[str] = []
-
-    def inject(route: Route) -> None:
-        answer = route.fetch()
-        body = answer.text().replace('<main id="main" tabindex="-1">', f'<main id="main" tabindex="-1">{injected}')
-        assert injected in body
-        route.fulfill(response=answer, body=body)
-
-    page.on("request", lambda request: sent.append(request.url) if request.method != "GET" else None)
-    pages = ["/", f"/p/{proposals[0].id}", f"/together?p={proposals[1].id}", "/settings"]
-    for path in pages:
-        page.route(review_page.url + path, inject)
-        page.goto(review_page.url + path)
-        for key in "jxarztv/?":
-            page.keyboard.press(key)
-        page.keyboard.press("Escape")
-        review_page.rows.look(proposals[2].id, reading("Changed"))
-        page.unroute(review_page.url + path)
-    assert [] == sent
+    page.context.on("request", lambda request: sent.append(request.url) if request.method != "GET" else None)
+    for injected in _gadgets(attacker.url):
+        for address in (item, *pages):
+            # A tab for each: some keys lead away, and that may still be under way.
+            tab = page.context.new_page()
+            tab.route(address, partial(_inject, injected))
+            tab.goto(address)
+            # Some of them take the focus, and would have the keys for themselves.
+            tab.evaluate("document.activeElement.blur()")
+            for key in "jxarztv/?":
+                tab.keyboard.press(key)
+            tab.keyboard.press("Escape")
+            review_page.rows.look(proposals[2].id, reading("Changed"))
+            tab.unroute_all(behavior="wait")
+            tab.close()
+        assert [] == sent, injected
     # A person who is fooled into a click presses nothing of the page either.
-    page.route(f"{review_page.url}{pages[1]}", inject)
-    for number in itertools.count():
-        page.goto(f"{review_page.url}{pages[1]}")
-        buttons = page.locator("main > div button, main > div a[href]")
-        if number >= buttons.count():
-            assert number > 3, "there was something to click on"
-            break
-        buttons.nth(number).dispatch_event("click")
-        page.wait_for_load_state()
+    clicked = 0
+    # Each open page listens on a connection, and Chromium has six for one server.
+    page.context.route(f"{review_page.url}/events**", lambda route: route.abort())
+    for injected in _gadgets(attacker.url):
+        for number in itertools.count():
+            # Each stays open to the end, so that what it sends is not cut off.
+            tab = page.context.new_page()
+            tab.route(item, partial(_inject, injected))
+            tab.goto(item)
+            buttons = tab.locator(".injected button, .injected a[href]")
+            if number >= buttons.count():
+                break
+            buttons.nth(number).dispatch_event("click")
+            tab.wait_for_load_state()
+            clicked += 1
+    assert clicked == sum(each.count("<button") + each.count("<a ") for each in _gadgets(attacker.url))
+    # What is sent to the page itself arrives, and is refused: it does not know what the session's own forms know.
+    page.route(item, partial(_inject, _wrapped([each for each in FORMS if "action='/stop'" in each])))
+    page.goto(item)
+    with page.expect_response(f"{review_page.url}/stop") as answer:
+        page.locator(".injected button").dispatch_event("click")
+    assert answer.value.status == HTTPStatus.FORBIDDEN
     assert {State.PENDING} == {state(review_page, each.id) for each in proposals}
     assert [] == [each for each in attacker.requests if each not in {"/ping", "/reload"}]
     with review_page.journal.reading() as connection:
         assert not connection.exec_driver_sql("SELECT 1 FROM switches").first()
 
 
-def _gadgets(url: str) -> set[str]:
-    harmless = ("<plaintext", "<!--", "<title", "<meta http-equiv=refresh", "<noscript", "<xmp", "<textarea", "<select")
-    return {each for each in tricks(url)[: len(MARKUP) + len(FORMS)] if not each.startswith(harmless)}
+def _inject(injected: str, route: Route) -> None:
+    start = '<main id="main" tabindex="-1">'
+    answer = route.fetch()
+    body = answer.text().replace(start, start + injected)
+    assert injected in body
+    route.fulfill(response=answer, body=body)
+
+
+def _wrapped(those: list[str]) -> str:
+    # A cell that is left open would hold the rest of the page; an end without a table is passed over.
+    return "".join(f"<div class=injected>{each}</table></div>" for each in those)
+
+
+def _gadgets(url: str) -> list[str]:
+    """The markup, the forms, and alone what takes the names that the page's script calls, each in one piece.
+
+    Left out is what makes text or nothing of all that follows, the other tricks and the page's own controls with it.
+    """
+    swallows = ("<plaintext", "<!--", "<title", "<noscript", "<xmp", "<textarea", "<select", "<math><mtext>")
+    leads_away = "<meta http-equiv=refresh"
+    every = [each for each in tricks(url)[: len(MARKUP) + len(FORMS)] if not each.startswith((*swallows, leads_away))]
+    markup, forms = every[: -len(FORMS)], every[-len(FORMS) :]
+    return [_wrapped(markup), _wrapped(forms[:-1]), _wrapped(forms[-1:])]
