@@ -28,12 +28,20 @@ def view(connection: Connection, row: Proposal) -> ProposalView:
             "reason": texts.get("reason"),
             "createdAt": row.created_at,
             "expiresAt": row.expires_at,
-            "predecessor": row.predecessor,
+            "predecessor": _own_predecessor(connection, row),
             "waiting": _waiting(row),
             "decision": _decision(row, texts.get("decision_reason")),
             "outcome": _outcome(row),
         }
     )
+
+
+def _own_predecessor(connection: Connection, row: Proposal) -> str | None:
+    """The one before it, where it was the same agent's: another's tells that there is such a message."""
+    table = schema.proposals
+    return connection.execute(
+        select(table.c.id).where(table.c.id == row.predecessor, table.c.agent == row.agent)
+    ).scalar_one_or_none()
 
 
 def _waiting(row: Proposal) -> Waiting | None:

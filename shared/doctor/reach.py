@@ -96,7 +96,9 @@ def _look_for_foreign_packages(installation: Installation, looking: Looking) -> 
     for line in done.stdout.splitlines():
         name, _, place = line.partition("\t")
         what = f"{installation.interpreter} can import {name}, from {place}"
-        looking.find(Fault.FOREIGN_PACKAGE, what, f"rm -r {place}   # or what leads there: a .pth file beside it")
+        # Never a command that removes what was found: in a try it is the person's own checkout.
+        mend = "deploy/install --uninstall && deploy/install   # an environment for each; a try has one for both"
+        looking.find(Fault.FOREIGN_PACKAGE, what, mend)
 
 
 def _can_read(path: str) -> bool:
