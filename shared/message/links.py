@@ -93,9 +93,14 @@ def link_findings(message: Message, reading: ReadableText) -> tuple[LinkFinding,
 
 
 def hosts_of_links(reading: ReadableText) -> tuple[str, ...]:
-    """Return the hosts that the links of a text lead to, each once, in the order of the text; `MAX_LINKS` are read."""
-    targets = (*(link.target for link in reading.links), *_urls(reading.text))
-    hosts = (host_of(target) for target in targets)
+    """Return the hosts that the links of a text lead to, each once, in the order of the text; `MAX_LINKS` are read.
+
+    An address that a link only shows leads nowhere, and mail to somebody leads to no host.
+    """
+    shown = {url for link in reading.links for url in _urls(link.label)}
+    written = (url for url in _urls(reading.text) if url not in shown)
+    targets = (*(link.target for link in reading.links), *written)
+    hosts = (host_of(target) for target in targets if not target.lower().startswith("mailto:"))
     return tuple(dict.fromkeys(host for host in hosts if host))
 
 

@@ -13,6 +13,7 @@ from shared.message import (
     LinkFinding,
     defang,
     host_of,
+    hosts_of_links,
     link_findings,
     parse,
     readable_text,
@@ -223,3 +224,16 @@ def test_any_label_and_target_give_a_value(label: str, target: str) -> None:
 @given(st.text(max_size=60))
 def test_a_readable_name_stays_as_it_is(host: str) -> None:
     assert readable_host(host) == readable_host(readable_host(host))
+
+
+@pytest.mark.parametrize(
+    ("html", "hosts"),
+    [
+        ('<a href="http://evil.example/">https://bank.example/</a>', ("evil.example",)),
+        ('<a href="http://evil.example/">see https://bank.example/ now</a>', ("evil.example",)),
+        ('<a href="https://a.example/">a</a> or type https://b.example/x', ("a.example", "b.example")),
+        ('<a href="mailto:x@y.example">write</a> <a href="https://a.example/">a</a>', ("a.example",)),
+    ],
+)
+def test_only_hosts_that_a_link_leads_to_are_named(html: str, hosts: tuple[str, ...]) -> None:
+    assert hosts == hosts_of_links(readable_text(parse(entity("text/html; charset=utf-8", html, *HEAD))))
