@@ -229,7 +229,10 @@ def _in_states(connection: Connection, narrowed: Select[Any], states: Sequence[S
 def _ended(connection: Connection, narrowed: Select[Any]) -> list[Proposal]:
     return _proposals(
         connection,
-        narrowed.where(_columns.ended_at.is_not(None))
+        # An agent that makes up ids must not fill the list: what was never there is in the log.
+        narrowed.where(
+            _columns.ended_at.is_not(None), (_columns.state != State.STALE.value) | _columns.evidence.is_not(None)
+        )
         .order_by(_columns.ended_at.desc(), _columns.id)
         .limit(ENDED_ROWS),
     )

@@ -196,3 +196,17 @@ def test_filters_are_bounded_and_their_query_asks_for_the_same() -> None:
     assert (100, State.PENDING, "a") == (len(filters.text), filters.state, filters.agent)
     assert "" == Filters().query()
     assert "?q=a%26b&to=c" == Filters(text="a&b", to_role="c").query()
+
+
+def test_an_agent_that_makes_up_ids_does_not_fill_what_ended(page: ReviewPage) -> None:
+    moved = page.rows.proposal(reading("Refund"))
+    page.rows.moved(moved.id)
+    seen = page.rows.proposal(reading("Gone since"))
+    page.rows.happen(seen.id, Event.ABSENT, outcome_code="absent", outcome_at=page.clock())
+    page.clock.pass_by(seconds=1)
+    for _ in range(25):
+        made_up = page.rows.proposal()
+        page.rows.happen(made_up.id, Event.ABSENT, outcome_code="absent", outcome_at=page.clock())
+    client = page.signed_in()
+    assert {moved.id, seen.id} == set(found(client, "/"))
+    assert made_up.id in found(client, "/?state=stale")
