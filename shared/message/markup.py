@@ -37,6 +37,9 @@ _RAW_TEXT: Final = {
     for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes", "template")
 }
 
+# What a browser shows as it stands, markup and all.
+_SHOWN_RAW_TEXT: Final = frozenset({"textarea", "xmp"})
+
 VOID: Final = frozenset({"br", "hr", "img", "wbr"})
 _FORMATTING_WORDS: Final = "a b big code em font i nobr s small strike strong tt u"
 _FORMATTING: Final = frozenset(_FORMATTING_WORDS.split())
@@ -128,8 +131,12 @@ def _pieces(html: str, style_sheets: list[str]) -> Iterator[Tag | str]:
             tag, position = _tag_at(html, opening + 1, is_end=False)
             raw = _RAW_TEXT.get(tag.name)
             if raw is not None:
+                start = position
                 position = _after_raw_text(html, position, raw, style_sheets if tag.name == "style" else None)
+                yield _shown_raw_text(html, start, position, tag.name)
             elif tag.name == "plaintext":
+                # It has no end (HTML, "plaintext"): a browser shows the rest as it stands.
+                yield escape(html[position:])
                 return
             elif name := _kept_name(tag.name):
                 yield Tag(name, is_end=False, attributes=_attributes(tag))
@@ -186,6 +193,13 @@ def _after_raw_text(html: str, position: int, end: re.Pattern[str], style_sheets
     if style_sheets is not None:
         style_sheets.append(html[position : closing.start()])
     return _tag_at(html, closing.start() + 2, is_end=True)[1]
+
+
+def _shown_raw_text(html: str, start: int, end: int, name: str) -> str:
+    if name not in _SHOWN_RAW_TEXT:
+        return ""
+    closing = _RAW_TEXT[name].search(html, start, end)
+    return escape(html[start : closing.start() if closing else end])
 
 
 def _after_comment(html: str, opening: int) -> int:

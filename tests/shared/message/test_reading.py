@@ -256,3 +256,17 @@ def test_a_plain_message_is_read_without_loading_an_html_parser() -> None:
         "sys.exit(any(name.startswith('selectolax') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("a<textarea>in <b>area</b></textarea>b", "ain <b>area</b>b"),
+        ("a<xmp>raw <i></b></xmp>c", "araw <i></b>c"),
+        ("a<xmp>never ends", "anever ends"),
+        ("a<plaintext>the <b>rest", "athe <b>rest"),
+    ],
+)
+def test_what_a_browser_shows_as_it_stands_is_text(html: str, text: str) -> None:
+    message = parse(f"Content-Type: text/html\r\n\r\n{html}".encode())
+    assert text == readable_text(message).text
