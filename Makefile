@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: environment demo test check fuzz bench bench-query bench-context bench-start-up gullible bench-sync mirror-long executor-long soak real-mail mcp-conformance jmap-clients jmap-oracle jmap-fuzz system format lock clean
+.PHONY: environment demo test check fuzz bench bench-query bench-context bench-start-up gullible bench-sync mirror-long executor-long soak review-walk review-pictures real-mail mcp-conformance jmap-clients jmap-oracle jmap-fuzz system format lock clean
 
 environment: ## both programs in .venv, to run them by hand
 	@deploy/environment demo $(VENV)
@@ -63,6 +63,15 @@ STEPS ?= 10000
 gullible: ## an agent that obeys every hostile mail, for 10,000 steps: nothing changes, and a person is warned of each
 	@deploy/environment dev $(VENV)
 	$(BIN)/python -m tests.gullible $(STEPS)
+
+review-walk: ## ten items for somebody who has never seen the review page, against a clock: prints where, waits, prints the score
+	@deploy/environment dev $(VENV)
+	@exec $(BIN)/python -m tests.bench.review_walk $(ARGS)
+
+PICTURES ?= .pictures
+review-pictures: ## every page of the review in both themes and three widths, to be looked at; ARGS="--width 360 --only item"
+	@deploy/environment dev $(VENV)
+	@exec $(BIN)/python -m tests.bench.review_screenshots $(PICTURES) $(ARGS)
 
 SIZES ?= 10000 100000 1000000
 QUERY_BENCH ?= .bench-query

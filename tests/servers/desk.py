@@ -72,7 +72,9 @@ def journal_for(settings: ExecutorSettings, clock: Clock) -> Journal:
     return open_journal(settings.journal.url, clock)
 
 
-def settings_for(tmp_path: Path, port: int = 8622, **queue: Any) -> ExecutorSettings:
+def settings_for(
+    tmp_path: Path, port: int = 8622, *, further_queue: dict[str, Any] | None = None, **queue: Any
+) -> ExecutorSettings:
     return ExecutorSettings.model_validate(
         {
             "review": {"listen": f"localhost:{port}", "allow_uids": [0]},
@@ -91,7 +93,8 @@ def settings_for(tmp_path: Path, port: int = 8622, **queue: Any) -> ExecutorSett
                     },
                 }
                 | queue
-            ],
+            ]
+            + ([] if further_queue is None else [{"credential": "shop", "account": "shop"} | further_queue]),
         }
     )
 
@@ -206,6 +209,10 @@ class Rows:
     def moved(self, proposal_id: str) -> Proposal:
         """From pending to applied, with the intent that says where the message lies now."""
         self.approve(proposal_id)
+        return self.carry_out(proposal_id)
+
+    def carry_out(self, proposal_id: str) -> Proposal:
+        """What the worker writes about an approved proposal, with a mail server that did what it was asked."""
         with self.journal.writing() as writing:
             writing.connection.execute(
                 insert(schema.moves).values(
@@ -266,10 +273,17 @@ def _attribute(tag: str, name: str) -> str:
 class ReviewPage:
     """A running review page with its journal, and clients that speak to it as a browser of its own origin would."""
 
-    def __init__(self, folder: Path, **options: Any) -> None:
-        self.clock = Clock()
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        further_queue: dict[str, Any] | None = None,
+        clock: Clock | None = None,
+        **options: Any,
+    ) -> None:
+        self.clock = clock or Clock()
         self.served = Served()
-        self.settings = settings_for(folder, self.served.port)
+        self.settings = settings_for(folder, self.served.port, further_queue=further_queue)
         self.journal = journal_for(self.settings, self.clock)
         self.rows = Rows(self.journal, self.settings, self.clock)
         self._clients: list[httpx.Client] = []

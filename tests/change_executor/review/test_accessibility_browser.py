@@ -14,11 +14,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from shared.proposal import State
-from tests.change_executor.review.scenery import Scenery, set_the_scene
+from tests.change_executor.review.scenery import Scenery, furnished_page, set_the_scene
 from tests.change_executor.review.test_review_browser import sign_in_by_link, state
 from tests.servers.desk import ReviewPage, reading
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from playwright.sync_api import Browser
 
 AXE = Path(__file__).parents[2] / "vendored/axe-core-4.14.0/axe.min.js"
@@ -39,6 +41,13 @@ FOCUSED = """() => {
     inside: ['header', 'main', 'footer', 'dialog'].find(name => it.closest(name)) ?? it.className,
   };
 }"""
+
+
+@pytest.fixture
+def review_page(tmp_path: Path) -> Iterator[ReviewPage]:
+    page = furnished_page(tmp_path)
+    yield page
+    page.close()
 
 
 @pytest.fixture
