@@ -7,12 +7,14 @@ from typing import Final
 import agent_reader
 import shared
 from agent_reader.config import ReaderSettings
-from shared.doctor.installation import AGENTS_GROUP, Installation, house_on, user_by
+from shared.doctor.gate import gate_on
+from shared.doctor.installation import AGENTS_GROUP, Installation, Login, house_on, user_by
 from shared.doctor.users import User, members, user_named
 
 COMMAND: Final = "agent-reader"
 _EXECUTOR: Final = "change-executor"
 _SOCKETS: Final = ("agent-reader.socket", "agent-reader-link.socket")
+_BESIDE: Final = ("agent-reader-doctor@.service", "agent-reader-backup.service", "agent-reader-backup.timer")
 
 
 def reader_installation(
@@ -35,7 +37,9 @@ def reader_installation(
         reviewers=(),
         peer_uid=settings.server.executor_uid,
         socket=settings.server.socket,
-        mail_hosts=tuple(account.host for account in settings.accounts),
+        logins=tuple(Login(each.id, each.host, each.port, each.user) for each in settings.accounts),
         units=units,
         sockets=_SOCKETS,
+        units_beside=_BESIDE,
+        gate=gate_on(config.absolute().parent / "gate.toml", units),
     )

@@ -21,7 +21,7 @@ from shared.settings import ConfigurationError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ANOTHER: Final = "sudo -u agent-reader agent-reader token create --agent AGENT"
-_COPY: Final = "sudo -u agent-reader agent-reader backup --keep 14   # once a day, by a timer"
+_COPY: Final = "systemctl enable --now agent-reader-backup.timer; systemctl start agent-reader-backup"
 # Virtual-machine instructions of SQLite between two looks at the clock; a look is well below a microsecond each.
 _STEPS: Final = 100_000
 # The index of a large mailbox is gigabytes; what was not reached by then is said.

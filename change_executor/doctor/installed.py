@@ -7,12 +7,14 @@ from typing import Final
 import change_executor
 import shared
 from change_executor.config import ExecutorSettings
-from shared.doctor.installation import AGENTS_GROUP, Installation, house_on, user_by
+from shared.doctor.gate import gate_on
+from shared.doctor.installation import AGENTS_GROUP, Installation, Login, house_on, user_by
 from shared.doctor.users import User, members, user_named, user_of
 
 COMMAND: Final = "change-executor"
 _READER: Final = "agent-reader"
 _SOCKETS: Final = ("change-executor-intake.socket", "change-executor-review.socket")
+_BESIDE: Final = ("change-executor-doctor@.service", "change-executor-backup.service", "change-executor-backup.timer")
 
 
 def executor_installation(
@@ -36,7 +38,9 @@ def executor_installation(
         reviewers=tuple(user_of(uid) for uid in sorted(settings.review.allow_uids)),
         peer_uid=settings.reader.uid,
         socket=settings.reader.socket,
-        mail_hosts=tuple(credential.host for credential in settings.credentials),
+        logins=tuple(Login(each.id, each.host, each.port, each.user) for each in settings.credentials),
         units=units,
         sockets=_SOCKETS,
+        units_beside=_BESIDE,
+        gate=gate_on(config.absolute().parent / "gate.toml", units),
     )

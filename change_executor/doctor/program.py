@@ -28,7 +28,7 @@ from shared.settings import ConfigurationError
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ANOTHER: Final = "sudo -u change-executor change-executor token create --agent AGENT --queue QUEUE"
-_COPY: Final = "sudo -u change-executor change-executor backup --keep 14   # once a day, by a timer"
+_COPY: Final = "systemctl enable --now change-executor-backup.timer; systemctl start change-executor-backup"
 _VERIFY: Final = "sudo -u change-executor change-executor audit verify   # docs/journal.md says what each means"
 
 

@@ -58,6 +58,10 @@ class Fault(StrEnum):
     UNIT_WEAKENED = "unit_weakened"
     UNIT_SECRET = "unit_secret"  # noqa: S105 - a code
     UNIT_ADDRESS = "unit_address"
+    GATE_BYPASSED = "gate_bypassed"
+    GATE_CLOSED = "gate_closed"
+    GATE_OPEN = "gate_open"
+    GATE_STRANGER = "gate_stranger"
     LOGIN = "login"
     LOGIN_MAY_WRITE = "login_may_write"
     CAPABILITY = "capability"
@@ -133,6 +137,10 @@ WHY: Final = MappingProxyType(
         Fault.UNIT_WEAKENED: _UNIT,
         Fault.UNIT_SECRET: "A unit and its environment can be read by every user (systemctl show).",
         Fault.UNIT_ADDRESS: "The doors are for this machine: from elsewhere nobody can tell whose process knocks.",
+        Fault.GATE_BYPASSED: "The gate keeps nothing from a reader that has the mail login as well.",
+        Fault.GATE_CLOSED: "The reader reads no mail until the gate lets it in.",
+        Fault.GATE_OPEN: "A reader that is taken over could write: the gate is all that keeps it from it.",
+        Fault.GATE_STRANGER: "Whoever listens there is given the local secret, and can invent mail.",
         Fault.LOGIN: "Nothing is read or moved until the mail server lets the program in.",
         Fault.LOGIN_MAY_WRITE: "The server has rights and could keep this login from writing; now only we do.",
         Fault.CAPABILITY: "A move needs MOVE, or a queue that allows copying, flagging and expunging one message.",

@@ -1,6 +1,7 @@
 """All that a doctor looks at on the machine, in one call."""
 
 from shared.doctor.finding import Looking, Report
+from shared.doctor.gate import look_at_gate
 from shared.doctor.installation import Installation
 from shared.doctor.places import look_at_places
 from shared.doctor.processes import look_at_processes
@@ -19,4 +20,6 @@ def look_at_machine(installation: Installation) -> Report:
     look_at_processes(installation, looking)
     look_for_second_ways(installation, looking)
     look_at_units(installation, looking)
+    if installation.gate is not None and installation.is_reader:
+        look_at_gate(installation.gate, installation, looking)
     return looking.report()

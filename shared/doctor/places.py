@@ -2,12 +2,12 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
 from shared.doctor.finding import Fault, Looking
-from shared.doctor.installation import Installation
+from shared.doctor.installation import House, Installation
 from shared.doctor.users import User, group_name, members_of, user_of
 
 _ROOT: Final = 0
@@ -19,27 +19,33 @@ _MOST_LINKS: Final = 40
 
 def look_at_places(installation: Installation, looking: Looking) -> None:
     """Look at settings, secrets, state, code and the private socket."""
-    _look_at_config(installation, looking)
-    _look_at_secrets(installation, looking)
-    _look_at_state(installation, looking)
-    _look_at_code(installation, looking)
+    look_at_house(installation.own, looking)
+    roots = {installation.prefix, *installation.packages}
+    look_at_code(sorted(roots), installation.interpreter, looking)
     _look_at_socket(installation, looking)
 
 
-def _look_at_config(installation: Installation, looking: Looking) -> None:
-    path = installation.own.config
+def look_at_house(house: House, looking: Looking) -> None:
+    """Look at what one program keeps: settings, secrets, state."""
+    _look_at_config(house, looking)
+    _look_at_secrets(house, looking)
+    _look_at_state(house, looking)
+
+
+def _look_at_config(house: House, looking: Looking) -> None:
+    path = house.config
     found = _status(path, looking)
     if found is None:
         return
-    if found.st_uid not in _root_and(installation.own.user):
+    if found.st_uid not in _root_and(house.user):
         looking.find(Fault.CONFIG_OWNER, f"{path} belongs to {_name(found.st_uid)}", f"chown root:root {path}")
     if found.st_mode & _OTHERS_WRITE:
         looking.find(Fault.CONFIG_MODE, f"{path} has mode {_mode(found)}", f"chmod go-w {path}")
     look_above(path, looking)
 
 
-def _look_at_secrets(installation: Installation, looking: Looking) -> None:
-    for path in installation.own.secrets:
+def _look_at_secrets(house: House, looking: Looking) -> None:
+    for path in house.secrets:
         try:
             found = path.stat()
         except FileNotFoundError:
@@ -48,15 +54,15 @@ def _look_at_secrets(installation: Installation, looking: Looking) -> None:
         except OSError:
             # A folder of root's, as it should be; the doctor that root runs looks inside.
             continue
-        if found.st_uid not in _root_and(installation.own.user):
+        if found.st_uid not in _root_and(house.user):
             looking.find(Fault.SECRET_OWNER, f"{path} belongs to {_name(found.st_uid)}", f"chown root:root {path}")
         if found.st_mode & _NOT_MINE:
             looking.find(Fault.SECRET_MODE, f"{path} has mode {_mode(found)}", f"chmod 0400 {path}")
-        look_above(path, looking, _root_and(installation.own.user))
+        look_above(path, looking, _root_and(house.user))
 
 
-def _look_at_state(installation: Installation, looking: Looking) -> None:
-    folder, user = installation.own.state, installation.own.user
+def _look_at_state(house: House, looking: Looking) -> None:
+    folder, user = house.state, house.user
     if folder is None or user is None:
         return
     try:
@@ -92,17 +98,17 @@ def _is_within_private(path: Path, user: User) -> bool:
     return stat.S_ISSOCK(found.st_mode) and path.parent.stat().st_uid == user.uid
 
 
-def _look_at_code(installation: Installation, looking: Looking) -> None:
-    roots = {installation.prefix, *installation.packages}
-    for root in sorted(roots):
+def look_at_code(roots: Iterable[Path], interpreter: Path, looking: Looking) -> None:
+    """Look at every file of an environment, and at the interpreter that runs it."""
+    for root in roots:
         try:
             for path in (root, *_below(root)):
                 _look_at_code_file(path, looking)
         except OSError as error:
             looking.unseen.append(f"{root}: {error.strerror}")
         look_above(root, looking)
-    look_above(installation.interpreter, looking, fault=(Fault.CODE_OWNER, Fault.CODE_MODE))
-    _look_at_code_file(installation.interpreter.resolve(), looking)
+    look_above(interpreter, looking, fault=(Fault.CODE_OWNER, Fault.CODE_MODE))
+    _look_at_code_file(interpreter.resolve(), looking)
 
 
 def _look_at_code_file(path: Path, looking: Looking) -> None:

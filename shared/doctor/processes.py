@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from shared.doctor.finding import Fault, Looking
-from shared.doctor.installation import Installation
+from shared.doctor.installation import House, Installation
 
 _PROC: Final = Path("/proc")
 _TOKEN: Final = re.compile(rb"mw[rp]_[a-z2-7]{8}_[a-z2-7]{32}_[0-9a-f]{8}")
@@ -18,6 +18,7 @@ _MAIL_PASSWORD: Final = re.compile(
 # A shorter one stands in texts by chance.
 _LEAST_OCTETS: Final = 8
 _MOST_OCTETS: Final = 16 * 1024
+_UNIT_OF: Final = {"read-gate": "mailwarrant-gate"}
 _FILTERED: Final = "2"  # proc(5): Seccomp, mode filter
 
 
@@ -31,7 +32,10 @@ class _Process:
 
 def look_at_processes(installation: Installation, looking: Looking) -> None:
     """Look through the processes of this machine, as far as this user may."""
-    secrets = [secret for path in installation.own.secrets if (secret := _read(path))]
+    daemons = [(installation.prefix, installation.own)]
+    if installation.gate is not None and installation.gate.prefix is not None and installation.is_reader:
+        daemons.append((installation.gate.prefix, installation.gate.house))
+    secrets = [secret for _, house in daemons for path in house.secrets if (secret := _read(path))]
     houses = {user.uid for user in (installation.own.user, installation.other.user) if user is not None}
     agents = {user.uid for user in installation.agents}
     for process in _processes():
@@ -48,7 +52,8 @@ def look_at_processes(installation: Installation, looking: Looking) -> None:
             looking.find(Fault.TOKEN_IN_ARGUMENTS, f"process {process.pid} has a token in its arguments", fix)
         if process.uid in agents:
             _look_at_agents_environment(process, looking)
-        _look_at_daemon(process, installation, looking)
+        for prefix, house in daemons:
+            _look_at_daemon(process, prefix, house, looking)
 
 
 def _look_at_agents_environment(process: _Process, looking: Looking) -> None:
@@ -59,18 +64,18 @@ def _look_at_agents_environment(process: _Process, looking: Looking) -> None:
             looking.find(Fault.SECOND_WAY, what, f"Start the agent without {name}.")
 
 
-def _look_at_daemon(process: _Process, installation: Installation, looking: Looking) -> None:
+def _look_at_daemon(process: _Process, prefix: Path, house: House, looking: Looking) -> None:
     words = process.arguments.split(b"\0")
-    own = f"{installation.prefix}/bin/{installation.own.command}".encode()
-    if b"serve" not in words or own not in words or installation.own.user is None:
+    own = f"{prefix}/bin/{house.command}".encode()
+    if b"serve" not in words or own not in words or house.user is None:
         return
-    again = f"systemctl restart {installation.own.command}"
-    if process.uid != installation.own.user.uid:
-        what = f"process {process.pid} ({installation.own.command} serve) runs as uid {process.uid}"
+    again = f"systemctl restart {_UNIT_OF.get(house.command, house.command)}"
+    if process.uid != house.user.uid:
+        what = f"process {process.pid} ({house.command} serve) runs as uid {process.uid}"
         looking.find(Fault.PROCESS_USER, what, f"kill {process.pid}; {again}")
     said = _status_of(process.pid)
     if said and (said.get("NoNewPrivs") != "1" or said.get("Seccomp") != _FILTERED or int(said.get("CapEff", "0"), 16)):
-        what = f"process {process.pid} ({installation.own.command} serve) was started without the unit's confinement"
+        what = f"process {process.pid} ({house.command} serve) was started without the unit's confinement"
         looking.find(Fault.PROCESS_UNCONFINED, what, f"kill {process.pid}; {again}")
 
 

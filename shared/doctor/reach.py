@@ -25,11 +25,13 @@ _FINDS: Final = (
 def look_at_reach(installation: Installation, looking: Looking) -> None:
     """Try, as every user that this process can become, to read and write what belongs to others."""
     own, other = installation.own, installation.other
-    everybody = distinct([own.user, other.user, *installation.agents, *installation.reviewers])
+    gate = installation.gate
+    houses = (own, other) if gate is None else (own, other, gate.house)
+    everybody = distinct([*(house.user for house in houses), *installation.agents, *installation.reviewers])
     for user in everybody:
         if not user.may_be_tried:
             continue
-        for house in (own, other):
+        for house in houses:
             if house.user is None or user.uid != house.user.uid:
                 _try_secrets(user, house, looking)
         _try_code(user, installation, looking)
@@ -54,9 +56,12 @@ def _try_secrets(user: User, house: House, looking: Looking) -> None:
 
 
 def _try_code(user: User, installation: Installation, looking: Looking) -> None:
-    roots = sorted({str(installation.prefix), *map(str, installation.packages)})
+    roots = {str(installation.prefix), *map(str, installation.packages)}
     extra = [str(installation.own.config), str(installation.interpreter.resolve())]
-    for path in tried_as(user, lambda: _writable_among(roots, extra)):
+    if installation.gate is not None:
+        extra.append(str(installation.gate.house.config))
+        roots |= {str(installation.gate.prefix)} - {"None"}
+    for path in tried_as(user, lambda: _writable_among(sorted(roots), extra)):
         if path == extra[0] and user == installation.own.user:
             continue
         looking.find(Fault.CODE_WRITABLE, f"{user.name} can write {path}", f"chown root:root {path}; chmod go-w {path}")

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -54,15 +55,21 @@ def _look_at_houses(installation: Installation, looking: Looking) -> None:
         return
     if own.uid == other.uid:
         looking.find(Fault.HOUSES_TOGETHER, f"both programs run as {own.name}", "A user for each: sudo deploy/install")
+    look_at_user(own, (other,), looking)
+
+
+def look_at_user(own: User, others: Iterable[User], looking: Looking) -> None:
+    """Look at one program's user: nobody signs in as it, and its groups open nothing of the others'."""
     if own.shell not in _NO_SHELL:
         looking.find(
             Fault.HOUSE_SIGNS_IN,
             f"{own.name} has the shell {own.shell}",
             f"usermod --shell /usr/sbin/nologin {own.name}",
         )
-    for gid in sorted(own.groups & {other.gid}):
-        fix = f"gpasswd --delete {own.name} {group_name(gid)}"
-        looking.find(Fault.HOUSE_GROUP, f"{own.name} is in the group {group_name(gid)} of {other.name}", fix)
+    for other in others:
+        if other.gid in own.groups and other.uid != own.uid:
+            fix = f"gpasswd --delete {own.name} {group_name(other.gid)}"
+            looking.find(Fault.HOUSE_GROUP, f"{own.name} is in the group {group_name(other.gid)} of {other.name}", fix)
     for name in _strong_groups(own):
         looking.find(Fault.HOUSE_GROUP, f"{own.name} is in the group {name}", f"gpasswd --delete {own.name} {name}")
 

@@ -1,11 +1,12 @@
 """The unit files as they are now, drop-ins included: do they still confine what they start?"""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from shared.doctor.finding import Fault, Looking
+from shared.doctor.users import User
 
 if TYPE_CHECKING:
     from shared.doctor.installation import Installation
@@ -46,21 +47,26 @@ _AGAIN: Final = "sudo deploy/install"
 
 
 def look_at_units(installation: "Installation", looking: Looking) -> None:
-    """Look at the service's unit and at its sockets' units."""
-    for name in (installation.service, *installation.sockets):
-        file = installation.units / name
+    """Look at the service's unit, at its sockets' and at those beside it."""
+    names = (installation.service, *installation.sockets, *installation.units_beside)
+    look_at_units_of(installation.own.user, installation.units, names, looking)
+
+
+def look_at_units_of(user: User | None, units: Path, names: Iterable[str], looking: Looking) -> None:
+    """Look at units of one user: there, root's, services confined, sockets on this machine only."""
+    for name in names:
+        file = units / name
         if not file.is_file():
             looking.find(Fault.UNIT_MISSING, f"there is no {file}", _AGAIN)
             continue
-        for each in (file, *_drop_ins(installation.units, name)):
+        for each in (file, *_drop_ins(units, name)):
             _look_at_file(each, looking)
-    service = settings_of(installation.units, installation.service)
-    if service:
-        _look_at_service(installation, service, looking)
-    for name in installation.sockets:
-        for address in settings_of(installation.units, name).get("ListenStream", []):
+        said = settings_of(units, name)
+        if file.suffix == ".service":
+            _look_at_service(name, user, said, looking)
+        for address in said.get("ListenStream", []):
             if not _LOOPBACK.match(address):
-                fix = f"In {installation.units / name}: ListenStream=127.0.0.1:PORT; then: systemctl daemon-reload"
+                fix = f"In {file}: ListenStream=127.0.0.1:PORT; then: systemctl daemon-reload"
                 looking.find(Fault.UNIT_ADDRESS, f"{name} listens on {address}", fix)
 
 
@@ -80,8 +86,13 @@ def settings_of(units: Path, name: str) -> dict[str, list[str]]:
 
 def credential_files(units: Path, name: str) -> list[Path]:
     """Return the files whose content systemd hands over to a service (LoadCredential=NAME:PATH)."""
-    found = [line.partition(":")[2] for line in settings_of(units, name).get("LoadCredential", [])]
-    return [Path(path) for path in found if path.startswith("/")]
+    return list(credentials_of(units, name).values())
+
+
+def credentials_of(units: Path, name: str) -> dict[str, Path]:
+    """Return those files by the name under which the service gets each."""
+    found = [line.partition(":") for line in settings_of(units, name).get("LoadCredential", [])]
+    return {credential: Path(path) for credential, _, path in found if path.startswith("/")}
 
 
 def _drop_ins(units: Path, name: str) -> list[Path]:
@@ -110,10 +121,13 @@ def _look_at_file(file: Path, looking: Looking) -> None:
         looking.find(Fault.UNIT_OWNER, f"{file} can be written by others than root", fix)
 
 
-def _look_at_service(installation: "Installation", said: dict[str, list[str]], looking: Looking) -> None:
-    name = installation.service
+def _look_at_service(name: str, user: User | None, said: dict[str, list[str]], looking: Looking) -> None:
     mend = f"{_AGAIN}   # and look for drop-ins: systemctl cat {name}"
+    # What runs once and ends has nothing for a watchdog to watch.
+    runs_once = said.get("Type", [""])[-1] == "oneshot"
     for key, wanted in REQUIRED:
+        if key == "WatchdogSec" and runs_once:
+            continue
         values = said.get(key)
         value = None if values is None else " ".join(values)
         right = bool(value) if wanted is None else value is not None and _same(value, wanted)
@@ -123,7 +137,6 @@ def _look_at_service(installation: "Installation", said: dict[str, list[str]], l
             )
     if said.get("PrivateUsers", ["no"])[-1].lower() not in _NO:
         looking.find(Fault.UNIT_WEAKENED, f"{name} has PrivateUsers: every peer looks like the same user", mend)
-    user = installation.own.user
     if user is not None and said.get("User", [""])[-1] not in {user.name, str(user.uid)}:
         looking.find(Fault.UNIT_WEAKENED, f"{name} does not say User={user.name}", mend)
     for line in said.get("Environment", []):

@@ -29,9 +29,10 @@ if TYPE_CHECKING:
     from shared.doctor.installation import Installation
 
 READER, EXECUTOR, AGENT, ADA = "mw-doctor-reader", "mw-doctor-mover", "mw-doctor-agent", "mw-doctor-ada"
+GATE: Final = "mw-doctor-gate"
 LINK: Final = "mw-doctor-link"
 PACKAGES: Final = {"reader": "agent_reader", "executor": "change_executor"}
-COMMANDS: Final = {"reader": "agent-reader", "executor": "change-executor"}
+COMMANDS: Final = {"reader": "agent-reader", "executor": "change-executor", "gate": "read-gate"}
 UNITS: Final = CHECKOUT / "deploy" / "systemd"
 
 
@@ -59,7 +60,11 @@ class World:
         return self.ground / "run" / "reader.sock"
 
     def secret(self, house: str) -> Path:
-        return self.etc / "secrets" / {"reader": "reader", "executor": "move"}[house]
+        return (
+            self.etc
+            / "secrets"
+            / {"reader": "reader", "executor": "move", "gate": "gate", "gate-local": "gate-local"}[house]
+        )
 
     def state(self, house: str) -> Path:
         return self.ground / "var" / COMMANDS[house]
@@ -119,8 +124,8 @@ def installed_tree() -> Iterator[World]:
     with common_ground() as ground, socket.socket(socket.AF_UNIX) as listener:
         world = World(ground, f"password-{secrets.token_hex(16)}")
         write_settings(world)
-        for house in PACKAGES:
-            make_prefix(world, house)
+        for house, package in PACKAGES.items():
+            make_prefix(world, house, package)
         write_units(world)
         owned(world.home, AGENT, 0o700)
         owned(world.socket.parent, READER, 0o2750, LINK)
@@ -185,25 +190,27 @@ mailbox = "Processed"
         owned(world.config(house), "root", 0o644)
 
 
-def make_prefix(world: World, house: str) -> None:
+def make_prefix(world: World, house: str, package: str) -> None:
     """An environment as the installer makes it: our packages without the other house's, root's, and no pip."""
     python = Path("/usr/bin/python3")
     subprocess.run([python, "-m", "venv", "--without-pip", world.prefix(house)], check=True, capture_output=True)
-    for package in (PACKAGES[house], "shared"):
-        shutil.copytree(
-            CHECKOUT / package, world.packages(house) / package, ignore=shutil.ignore_patterns("__pycache__")
-        )
+    for name in (package, "shared"):
+        shutil.copytree(CHECKOUT / name, world.packages(house) / name, ignore=shutil.ignore_patterns("__pycache__"))
     (world.prefix(house) / "bin" / COMMANDS[house]).write_text("#!/bin/sh\n")
     subprocess.run(["chown", "-hR", "root:root", world.ground / "opt"], check=True)
     subprocess.run(["chmod", "-R", "go-w,a+rX", world.ground / "opt"], check=True)
 
 
-def write_units(world: World) -> None:
+def write_units(world: World, of: tuple[str, ...] = ("agent-reader", "change-executor")) -> None:
+    """Those of the two programs, or of those whose unit's name begins so."""
     owned(world.units, "root", 0o755)
     for unit in UNITS.iterdir():
+        if not unit.name.startswith(of):
+            continue
         text = unit.read_text()
-        for name, ours in (("agent-reader", READER), ("change-executor", EXECUTOR)):
+        for name, ours in (("agent-reader", READER), ("change-executor", EXECUTOR), ("read-gate", GATE)):
             text = text.replace(f"\nUser={name}\n", f"\nUser={ours}\n")
         text = text.replace("/etc/mailwarrant/secrets", str(world.etc / "secrets"))
+        text = text.replace("/opt/mailwarrant/gate", str(world.prefix("gate")))
         (world.units / unit.name).write_text(text)
         owned(world.units / unit.name, "root", 0o644)

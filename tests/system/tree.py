@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 CHECKOUT: Final = Path(__file__).parents[2]
-# Some 600 MB. Debian's release is the machine's own: Dovecot 2.3 or 2.4 come with it.
+# Some 600 MB for each release of Debian: Dovecot 2.3 or 2.4, Python 3.11 or 3.13 come with it.
 BASE: Final = Path(os.environ.get("MAILWARRANT_SYSTEM_TREE", "/var/tmp/mailwarrant-system"))
 PACKAGES: Final = (
     *("systemd", "systemd-sysv", "dbus", "python3", "python3-venv", "dovecot-imapd", "sudo", "util-linux"),
@@ -24,7 +24,9 @@ _KEPT: Final = ("PIP_", "SSL_CERT_FILE", "HTTP_PROXY", "HTTPS_PROXY", "http_prox
 
 
 def release() -> str:
-    """The code name of this machine's Debian."""
+    """The code name of the Debian that is asked for: this machine's, unless another one is named."""
+    if named := os.environ.get("MAILWARRANT_SYSTEM_RELEASE"):
+        return named
     said = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
     return said["VERSION_CODENAME"].strip('"')
 
