@@ -18,7 +18,7 @@ from change_executor.config import ExecutorSettings, Queue
 from change_executor.errand import Errand
 from change_executor.errors import VersionChanged
 from change_executor.journal import moves, schema
-from change_executor.journal.journal import Journal, Proposal, Writing, is_stopped, read_proposal
+from change_executor.journal.journal import Journal, Proposal, Writing, read_proposal
 from change_executor.journal.moves import EXECUTOR, CopyStep, Intent, MoveKind
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Outcome, Waiting
@@ -32,7 +32,7 @@ from change_executor.policy import (
     policy_version,
 )
 from change_executor.steps import end, wait, waiting_for
-from change_executor.switch import stop_file_present
+from change_executor.switch import is_frozen
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.proposal import State
 from shared.settings import ConfigurationError
@@ -160,7 +160,7 @@ class Apply:
         )
 
     def _stopped(self, connection: Connection) -> bool:
-        return is_stopped(connection) or stop_file_present(self._settings.stop_file)
+        return is_frozen(connection, self._settings.stop_file)
 
     def _claim(self, proposal_id: str, *, only_judge: bool = False) -> Errand | None:
         self._checkpoint(checkpoints.CLAIM_BEFORE)

@@ -18,13 +18,13 @@ from change_executor.copying import CopySession, remove_source
 from change_executor.errand import mailboxes_of, may_copy
 from change_executor.errors import MailboxRefused, VersionChanged
 from change_executor.journal import moves, schema
-from change_executor.journal.journal import Journal, Proposal, Writing, is_stopped, read_proposal
+from change_executor.journal.journal import Journal, Proposal, Writing, read_proposal
 from change_executor.journal.moves import EXECUTOR, CopyStep, Intent, Move, MoveKind, MoveMethod
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.sighting import LookSession, Sighting, conclude, look
 from change_executor.steps import wait, waiting_for
-from change_executor.switch import stop_file_present
+from change_executor.switch import is_frozen
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.proposal import State
 from shared.settings import ConfigurationError
@@ -112,7 +112,7 @@ class Reconcile:
         if login is None or queue is None or not may_copy(queue) or not mailboxes <= mailboxes_of(queue):
             return Waiting.SETTLE
         with self._journal.reading() as connection:
-            if is_stopped(connection) or stop_file_present(self._settings.stop_file):
+            if is_frozen(connection, self._settings.stop_file):
                 return Waiting.STOPPED
 
         def note(step: CopyStep, uid: int) -> None:

@@ -1,4 +1,4 @@
-"""The stop button: one act of a person freezes proposals, decisions and moves until a person releases it.
+"""The stop button: one act of a person freezes proposals, approvals and moves until a person releases it.
 
 It is a row of the journal, so a restart does not forget it, and every process of the executor's user sees it.
 """
@@ -73,6 +73,11 @@ def in_flight(connection: Connection) -> InFlight:
         tuple(row.id for row in rows if row.id in intended),
         tuple(row.id for row in rows if row.id not in intended),
     )
+
+
+def is_frozen(connection: Connection, stop_file: Path | None) -> bool:
+    """Whether everything is stopped: by the button, or by the file before anybody has pressed the button for it."""
+    return is_stopped(connection) or stop_file_present(stop_file)
 
 
 def stop_file_present(stop_file: Path | None) -> bool:

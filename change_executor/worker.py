@@ -28,7 +28,7 @@ from change_executor.evidence.run_child import Cancelled, read_in_child
 from change_executor.journal import schema
 from change_executor.journal.forget import forget_texts
 from change_executor.journal.idempotency import forget_keys
-from change_executor.journal.journal import Journal, Proposal, is_stopped, read_proposal
+from change_executor.journal.journal import Journal, Proposal, read_proposal
 from change_executor.journal.moves import EXECUTOR
 from change_executor.journal.open import journal_path
 from change_executor.lifecycle import Event
@@ -36,7 +36,7 @@ from change_executor.looking import Looker
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.reconcile import Reconcile
 from change_executor.steps import end, wait
-from change_executor.switch import stop_file_present
+from change_executor.switch import is_frozen
 from shared.proposal import State
 from shared.settings import ConfigurationError
 
@@ -183,7 +183,7 @@ class Worker:
                 .order_by(schema.proposals.c.created_at, schema.proposals.c.id)
             ).mappings()
             found = [proposal for row in rows if _wants_work(proposal := Proposal.from_row(row))]
-            stopped = is_stopped(connection) or stop_file_present(self._settings.stop_file)
+            stopped = is_frozen(connection, self._settings.stop_file)
         self._retries = {key: retry for key, retry in self._retries.items() if key in {_key(each) for each in found}}
         due = [each for each in found if self._is_due(each, now, stopped=stopped)]
         # What a person waits for comes first: moves, then doubts, then what is to be shown.

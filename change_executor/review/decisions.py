@@ -17,6 +17,7 @@ from change_executor.lifecycle import Event, advance
 from change_executor.outcomes import Outcome
 from change_executor.review.case import Case, another_is_open, read_case
 from change_executor.review.sessions import Session, still_good
+from change_executor.switch import is_frozen
 
 # A line or two that the agent reads; longer is a letter.
 MAX_DECISION_REASON_CHARACTERS: Final = 500
@@ -71,11 +72,12 @@ class Desk:
     session: Session
 
     def approve(self, looked_at: LookedAt) -> Proposal:
-        """Approve the move of just the copy that was shown, under the policy that was shown."""
+        """Approve the move of just the copy that was shown, under the policy that was shown; not while stopped."""
         with self.journal.writing() as writing:
             case = self._look_again(writing, looked_at)
             advance(case.proposal.state, Event.APPROVE)
-            if (obstacle := cannot_approve(case, writing.now)) is not None:
+            frozen = is_frozen(writing.connection, self.settings.stop_file)
+            if (obstacle := cannot_approve(case, writing.now, frozen=frozen)) is not None:
                 raise DecisionRefused(obstacle)
             return writing.advance(
                 case.proposal.id,
@@ -150,8 +152,11 @@ class Desk:
         return case
 
 
-def cannot_approve(case: Case, now: datetime) -> str | None:
-    """Return the code of what stands against approving a pending case, or None."""
+def cannot_approve(case: Case, now: datetime, *, frozen: bool) -> str | None:
+    """Return the code of what stands against approving a pending case, or None; `frozen` while all is stopped.
+
+    What only takes away stays possible then: rejecting is how somebody empties what must not go on after the stop.
+    """
     if case.mailboxes is None:
         return "queue_changed"
     if case.reading_damaged:
@@ -160,7 +165,7 @@ def cannot_approve(case: Case, now: datetime) -> str | None:
         return "no_evidence"
     if case.proposal.expires_at <= now:
         return "expired"
-    return None
+    return "stopped" if frozen else None
 
 
 def _relied_on(case: Case) -> dict[str, Any]:

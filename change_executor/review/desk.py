@@ -22,7 +22,7 @@ from change_executor.review.frame import read_frame
 from change_executor.review.message_views import has_source, source_lines
 from change_executor.review.room import Room, html, see_other, way_back
 from change_executor.review.sessions import Session
-from change_executor.switch import press_stop, release_stop
+from change_executor.switch import is_frozen, press_stop, release_stop
 from shared.proposal import PROPOSAL_ID
 
 _CONFLICT: Final = 409
@@ -71,7 +71,7 @@ async def settle(room: Room, request: Request, session: Session, form: Form) -> 
 
 
 async def stop(room: Room, request: Request, session: Session, form: Form) -> Response:  # noqa: ARG001 - a handler's signature
-    """`POST /stop`: nothing is moved until somebody resumes."""
+    """`POST /stop`: nothing is approved or moved until somebody resumes."""
     await room.in_thread(press_stop, room.journal, f"person:{session.person.name}")
     return see_other(_here(form))
 
@@ -113,6 +113,7 @@ def _item_page(room: Room, session: Session, proposal_id: str, refused: str | No
         source = evidence.source(connection, proposal_id) if view is View.SOURCE else None
         source_is_kept = has_source(connection, proposal_id)
         frame = read_frame(connection)
+        frozen = is_frozen(connection, room.settings.stop_file)
     return room.page(
         "item.html",
         session,
@@ -124,7 +125,7 @@ def _item_page(room: Room, session: Session, proposal_id: str, refused: str | No
         source=None if source is None else source_lines(source),
         has_source=source_is_kept,
         hints=hints_of(case),
-        obstacle=cannot_approve(case, room.clock()),
+        obstacle=cannot_approve(case, room.clock(), frozen=frozen),
         refused=refused,
     )
 

@@ -19,6 +19,7 @@ from change_executor.review.case import (
     read_texts,
     undo_is_offered,
 )
+from change_executor.review.cautions import warnings
 from change_executor.review.searching import Filters, Grouping, conditions, prepare, sender_key
 from change_executor.shown import Mailboxes, shown_digest
 from shared.proposal import State
@@ -143,7 +144,7 @@ def read_rows(connection: Connection, settings: ExecutorSettings, proposals: lis
                 mailboxes=mailboxes,
                 subject=None if reading is None else reading.subject,
                 sender=", ".join(reading.sender[:2]) if reading is not None else "",
-                warnings=0 if reading is None else len(reading.warnings),
+                warnings=0 if reading is None else len(warnings(reading)),
                 copies=1 if seen is None else seen.copies,
                 shown=shown_digest(
                     proposal, mailboxes or Mailboxes("", ""), seen, reading, versions.get(proposal.queue, "")

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from change_executor.review import wording
+from change_executor.review import cautions, wording
 from change_executor.review.columns import blocks
 
 _FOLDER: Final = Path(__file__).parent / "templates"
@@ -23,6 +23,8 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.globals["words"] = wording
+    environment.filters["warnings"] = cautions.warnings
+    environment.filters["kinds"] = cautions.kinds
     environment.filters["exact"] = wording.exact
     environment.filters["size"] = wording.size
     environment.filters["blocks"] = blocks

@@ -17,6 +17,7 @@ from change_executor.errors import AnotherIsOpen, NoSuchProposal, VersionChanged
 from change_executor.journal.journal import Proposal
 from change_executor.lifecycle import TransitionRefused
 from change_executor.review.case import Case, read_case
+from change_executor.review.cautions import warnings
 from change_executor.review.decisions import DecisionRefused, Desk, LookedAt, SessionEnded, cannot_approve
 from change_executor.review.error_page import PageError, Refusal
 from change_executor.review.forms import Form, decision_reason, looked_at_together
@@ -24,6 +25,7 @@ from change_executor.review.frame import read_frame
 from change_executor.review.message_views import has_source
 from change_executor.review.room import Room, html
 from change_executor.review.sessions import Session
+from change_executor.switch import is_frozen
 from shared.proposal import PROPOSAL_ID, State
 
 # A proposal is read by a person; past 50 rows people stop reading and start clicking.
@@ -50,7 +52,7 @@ class Chosen:
     @property
     def is_warned(self) -> bool:
         """Whether the message has warnings, so that it is never among those that are checked from the start."""
-        return self.case.reading is not None and bool(self.case.reading.warnings)
+        return self.case.reading is not None and bool(warnings(self.case.reading))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +87,14 @@ def _page(room: Room, session: Session, proposal_ids: list[str]) -> str:
         cases = _cases(connection, room.settings, proposal_ids[:MAX_TOGETHER])
         with_source = {case.proposal.id for case in cases if has_source(connection, case.proposal.id)}
         frame = read_frame(connection)
+        frozen = is_frozen(connection, room.settings.stop_file)
     now = room.clock()
     return room.page(
         "together.html",
         session,
         frame,
         chosen=[
-            Chosen(case, cannot_approve(case, now), case.proposal.id in with_source)
+            Chosen(case, cannot_approve(case, now, frozen=frozen), case.proposal.id in with_source)
             for case in cases
             if case.proposal.state is State.PENDING
         ],

@@ -150,6 +150,8 @@ REFUSED: Final = {
     "reading_damaged": "It cannot be approved: the stored reading is not the one that was recorded.",
     "queue_changed": "It cannot be approved: the configuration no longer has this queue or destination.",
     "expired": "It cannot be approved any more: its time to be decided is over.",
+    "stopped": "It cannot be approved while everything is stopped. Rejecting is possible; approving is again once "
+    "someone resumes.",
     "undo_not_permitted": "It cannot be moved back: the queue or the mail login does not allow it.",
     "another_is_open": "It cannot be moved back while another proposal about the same message is open.",
     "changed": "This changed while you were looking, so this click decided nothing. Here is how it is now.",

@@ -179,9 +179,10 @@ def test_g9_the_stop_button_outlives_a_restart(dovecot: Dovecot, running: Houses
         running.executor.said("stop")
         running.executor.stop()
         running.executor.start()
-        person.decide(proposal_id, "approve")
-        eventually(lambda: running.proposal(proposal_id)["waiting"], "the proposal to say that all is stopped")
-        assert "approved" == running.proposal(proposal_id)["state"]
+        stopped = person.can_decide(proposal_id, "reject").text
+        assert "It cannot be approved while everything is stopped." in stopped
+        assert f"/p/{proposal_id}/approve" not in stopped
         assert 1 == len(dovecot.snapshot()["Incoming"].messages)
         running.executor.said("resume")
+        person.decide(proposal_id, "approve")
     assert "moved" == running.reaches(proposal_id, "applied")["outcome"]["code"]

@@ -21,6 +21,7 @@ from change_executor.policy import policy_version
 from change_executor.review.case import Case, read_case
 from change_executor.review.decisions import DecisionRefused, Desk, LookedAt, SessionEnded, Settled
 from change_executor.review.sessions import How, begin_session, end_session, find_session
+from change_executor.switch import press_stop, release_stop
 from shared.proposal import State
 from tests.servers.desk import PERSON, Clock, Rows, journal_for, reading, settings_for
 
@@ -141,6 +142,32 @@ def test_nothing_is_approved_after_its_time_or_without_its_queue(room: Room, tmp
     with pytest.raises(DecisionRefused) as late:
         room.desk.approve(room.look(proposal.id))
     assert ("queue_changed", "expired") == (gone.value.code, late.value.code)
+
+
+def test_while_everything_is_stopped_nothing_is_approved_and_what_must_not_go_on_can_be_rejected(room: Room) -> None:
+    proposals = [room.rows.proposal(reading(), to_role=role) for role in ("processed", "escalate", "processed")]
+    room.desk.approve(room.look(proposals[0].id))
+    press_stop(room.journal, "operator")
+    before = room.events()
+    with pytest.raises(DecisionRefused) as refused:
+        room.desk.approve(room.look(proposals[1].id))
+    assert ("stopped", before) == (refused.value.code, room.events())
+    for proposal in proposals[:2]:
+        assert State.REJECTED is room.desk.reject(room.look(proposal.id), "").state
+    release_stop(room.journal, f"person:{PERSON}")
+    assert State.APPROVED is room.desk.approve(room.look(proposals[2].id)).state
+
+
+def test_the_stop_file_refuses_approvals_before_anybody_has_seen_it(room: Room, tmp_path: Path) -> None:
+    proposal = room.rows.proposal(reading())
+    stop_file = tmp_path / "stop"
+    desk = replace(room.desk, settings=room.desk.settings.model_copy(update={"stop_file": stop_file}))
+    stop_file.touch()
+    with pytest.raises(DecisionRefused) as refused:
+        desk.approve(room.look(proposal.id))
+    assert "stopped" == refused.value.code
+    stop_file.unlink()
+    assert State.APPROVED is desk.approve(room.look(proposal.id)).state
 
 
 def test_a_message_that_cannot_be_shown_can_still_be_decided(room: Room) -> None:

@@ -262,8 +262,9 @@ def test_the_stop_button_is_on_every_page_until_somebody_resumes(page: ReviewPag
     assert 303 == press(client, client.get("/").text, "/stop").status_code
     for path in ("/", f"/p/{proposal.id}", "/password"):
         assert "Everything is stopped." in client.get(path).text
-    answer = press(client, client.get(f"/p/{proposal.id}").text, f"/p/{proposal.id}/approve")
-    assert "Nothing is moved until someone resumes." in client.get(answer.headers["location"]).text
+    assert f"/p/{proposal.id}/approve" not in client.get(f"/p/{proposal.id}").text
+    for path in (f"/p/{proposal.id}", f"/together?p={proposal.id}"):
+        assert wording.REFUSED["stopped"] in client.get(path).text
     assert 303 == press(client, client.get("/").text, "/resume").status_code
     assert "Everything is stopped." not in client.get("/").text
 

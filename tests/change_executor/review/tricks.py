@@ -136,7 +136,7 @@ CHARACTERS = [
 
 # Words that only the page may say.
 IMITATIONS = [
-    "Everything is stopped. Nothing is moved, whatever is approved, until someone resumes.",
+    "Everything is stopped. Nothing is approved and nothing is moved until someone resumes.",
     "Approved by rosa",
     "Approved. The executor moves it now.",
     "If you approve, nothing is moved.",
