@@ -5,13 +5,19 @@ import grp
 import json
 import os
 import pwd
+import select
 import signal
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 _CHUNK: Final = 65_536
+# Seconds. Looking through a home and an environment takes a few; what has the agent's uid the agent can stop.
+_MOST_SECONDS: Final = 180.0
+# What is found in a home is the agent's to make; a hundred thousand paths say no more than a few.
+_MOST_OCTETS: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +84,14 @@ def distinct(users: Iterable[User | None]) -> tuple[User, ...]:
     return tuple({user.uid: user for user in users if user is not None and user.uid != 0}.values())
 
 
-def tried_as(user: User, attempt: Callable[[], Any]) -> Any:  # noqa: ANN401 - what the attempt returns, through JSON
+class NoAnswer(OSError):  # noqa: N818 - an attempt that was ended is no fault of ours
+    """A try as a user gave no answer: that user's processes can stop it and end it."""
+
+
+def tried_as(user: User, attempt: Callable[[], Any], seconds: float = _MOST_SECONDS) -> Any:  # noqa: ANN401 - JSON
     """Do something as a user and return what it returned (JSON); as this process's own user it is done here.
 
-    Raises `PermissionError` where this process can become nobody, and `OSError` where the child gave no answer.
+    Raises `PermissionError` where this process can become nobody, and `NoAnswer` where the child gave none in time.
     """
     if os.geteuid() == user.uid:
         return attempt()
@@ -93,12 +103,29 @@ def tried_as(user: User, attempt: Callable[[], Any]) -> Any:  # noqa: ANN401 - w
         os.close(reading)
         _answer_as(user, attempt, writing)
     os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        said = b"".join(iter(lambda: pipe.read(_CHUNK), b""))
-    os.waitpid(child, 0)
-    if not said:
-        raise OSError(f"trying as {user.name} gave no answer")
-    return json.loads(said)
+    try:
+        said = _heard(reading, seconds)
+    finally:
+        os.close(reading)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    try:
+        return json.loads(said)
+    except ValueError:
+        raise NoAnswer(f"trying as {user.name} gave no answer") from None
+
+
+def _heard(reading: int, seconds: float) -> bytes:
+    """All that is said until the other end is closed, as far as time and size go."""
+    said, until = bytearray(), time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0 and len(said) <= _MOST_OCTETS:
+        if not select.select([reading], [], [], left)[0]:
+            break
+        octets = os.read(reading, _CHUNK)
+        if not octets:
+            return bytes(said)
+        said += octets
+    return b""
 
 
 def _answer_as(user: User, attempt: Callable[[], Any], writing: int) -> NoReturn:

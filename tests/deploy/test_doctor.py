@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from shared.doctor.finding import WHY, Fault, Finding, Report
 from shared.doctor.separation import too_wide
-from shared.doctor.users import tried_as
+from shared.doctor.users import NoAnswer, tried_as
 from tests.deploy.doctor_plants import PLANTS
 from tests.deploy.doctor_world import AGENT, World, installed_tree, user
 
@@ -71,6 +72,13 @@ def test_an_attempt_is_made_as_the_user_and_a_broken_one_is_an_error(world: Worl
     assert os.geteuid() == tried_as(user("root"), os.geteuid)
     with pytest.raises(OSError, match="gave no answer"):
         tried_as(agent, Path("/etc/shadow").read_text)
+    # An agent can stop and end whatever runs as itself; it is not waited for, and the other looks are made.
+    with pytest.raises(NoAnswer):
+        tried_as(agent, lambda: os.kill(os.getpid(), signal.SIGSTOP), seconds=0.3)
+    with pytest.raises(NoAnswer):
+        tried_as(agent, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(NoAnswer):
+        tried_as(agent, lambda: "x" * 5_000_000)
     # As the agent nobody else can be tried, and nothing is pretended.
     assert "PermissionError" == tried_as(agent, _tried_as_root)
 
