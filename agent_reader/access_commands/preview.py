@@ -47,6 +47,6 @@ def _of_account(snapshot: Snapshot) -> Iterator[str]:
     for mailbox in snapshot.mailboxes():
         count = counts.get(mailbox.key)
         yield f"  {0 if count is None else count.total_emails:>8} {shown(mailbox.name)}"
-    ids = snapshot.ids_of(list(snapshot.keys(All(()), (), limit=_NEWEST)))
+    ids = list(snapshot.ids(All(()), (), limit=_NEWEST))
     for email in snapshot.emails(ids).values():
         yield f"  {moment(email.received_at)} {shown(str(email.summary.get('subject') or '(no subject)'))}"

@@ -21,8 +21,6 @@ from shared.message import JSON
 # As many as Email/get gives at once, so that one page of a query can be read by one call.
 MAX_LIMIT: Final = 500
 
-_IDS_AT_ONCE: Final = 500
-
 # More comparators than there are properties to sort by say nothing new, keywords aside.
 _MAX_COMPARATORS: Final = 9
 
@@ -110,7 +108,7 @@ def email_query(
         with snapshot.time_limited(is_over):
             total = _total(snapshot, selection, arguments) if from_the_end else None
             position = _position(snapshot, selection, arguments, total)
-            ids = tuple(snapshot.ids_of(_window(snapshot, selection, arguments, position, limit)))
+            ids = _window(snapshot, selection, arguments, position, limit)
     except TimeIsUp:
         raise too_slow() from None
     if arguments.calculate_total and total is None:
@@ -132,9 +130,7 @@ def email_query(
 
 def all_results(snapshot: Snapshot, arguments: EmailQueryArguments) -> Iterator[str]:
     """Yield the ids of all results, in order; positions and limits aside. Raises `QueryRefused`."""
-    keys = _results(snapshot, _selection(snapshot, arguments), arguments)
-    while page := list(islice(keys, _IDS_AT_ONCE)):
-        yield from snapshot.ids_of(page)
+    yield from _results(snapshot, _selection(snapshot, arguments), arguments)
 
 
 def _selection(snapshot: Snapshot, asked: EmailQueryArguments) -> Selection:
@@ -183,9 +179,8 @@ def _parse_comparator(untrusted: Mapping[str, JSON]) -> Order:
 def _position(snapshot: Snapshot, selection: Selection, asked: EmailQueryArguments, total: int | None) -> int:
     """The index of the first result to give (RFC 8620 §5.5): of the anchor, from the start, or from the end."""
     if asked.anchor is not None:
-        anchor = snapshot.key_of(asked.anchor)
-        for index, key in enumerate(_results(snapshot, selection, asked)):
-            if key == anchor:
+        for index, email_id in enumerate(_results(snapshot, selection, asked)):
+            if email_id == asked.anchor:
                 return max(0, index + asked.anchor_offset)
         raise QueryRefused("anchorNotFound", "anchor: is not among the results.", ("anchor",))
     if asked.position < 0:
@@ -195,19 +190,19 @@ def _position(snapshot: Snapshot, selection: Selection, asked: EmailQueryArgumen
 
 def _window(
     snapshot: Snapshot, selection: Selection, asked: EmailQueryArguments, position: int, limit: int
-) -> list[int]:
+) -> tuple[str, ...]:
     if not asked.collapse_threads:
-        return list(snapshot.keys(selection, asked.sort, limit=limit, offset=position))
-    return list(islice(_results(snapshot, selection, asked), position, position + limit))
+        return tuple(snapshot.ids(selection, asked.sort, limit=limit, offset=position))
+    return tuple(islice(_results(snapshot, selection, asked), position, position + limit))
 
 
-def _results(snapshot: Snapshot, selection: Selection, asked: EmailQueryArguments) -> Iterator[int]:
+def _results(snapshot: Snapshot, selection: Selection, asked: EmailQueryArguments) -> Iterator[str]:
     """The whole list of results, collapsed if so asked: the first Email of each Thread (RFC 8621 §4.4.3)."""
     if not asked.collapse_threads:
-        yield from snapshot.keys(selection, asked.sort)
+        yield from snapshot.ids(selection, asked.sort)
         return
     seen: set[int] = set()
-    for key, thread_key in snapshot.keys_and_threads(selection, asked.sort):
+    for email_id, thread_key in snapshot.ids_and_threads(selection, asked.sort):
         if thread_key not in seen:
             seen.add(thread_key)
-            yield key
+            yield email_id

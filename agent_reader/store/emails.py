@@ -7,11 +7,11 @@ copy it is not shown. Without any copy it is held as it was, until the round is 
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final
 
-from agent_reader.store import blobs, search, set_aside, threads, tokens
+from agent_reader.store import blobs, places, search, set_aside, threads, tokens
 from agent_reader.store.changes import ChangeKind, DataType
 from agent_reader.store.reading import Reading
 from agent_reader.store.writing import KEYWORDS_CHANGED, UNREAD_CHANGED, Writing
@@ -46,9 +46,11 @@ class _Stored:
     """An Email's row, and its mailboxes, as they are in the file."""
 
     key: int
+    place: int
     id: str
     thread_key: int
     has_attachment: bool
+    signs_in: bool
     keywords: frozenset[str]
     visible: bool
     held: bool
@@ -149,21 +151,20 @@ def show_words(writing: Writing, key: int, words: Sequence[str]) -> None:
     """Have an Email found by these words alone from now on."""
     stored = _stored(writing, key)
     if stored is not None and stored.visible:
-        search.remove(writing.connection, key)
-        token_text = tokens.of_email(
-            stored.mailbox_keys, stored.keywords, stored.senders, has_attachment=stored.has_attachment
-        )
-        search.put(writing.connection, key, token_text, words)
+        search.remove(writing.connection, stored.place)
+        _put_words(writing, stored, stored.mailbox_keys, stored.keywords, words)
 
 
 def _make(writing: Writing, reading: Reading) -> int:
     connection = writing.connection
     key = _free_key(writing, reading)
+    found = places.find(connection, key)
+    _move(writing, found.moved)
     thread_key = threads.thread_of(writing, reading)
     connection.execute(
         "INSERT INTO emails (key, id, thread_key, size, received_at, sent_at, has_attachment, from_order, to_order, "
-        "subject_order, sender, sender_domain, kept, keywords, visible, held_tick) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]', 0, NULL)",
+        "subject_order, sender, sender_domain, kept, place, keywords, visible, held_tick) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '[]', 0, NULL)",
         (
             key,
             reading.id,
@@ -178,6 +179,7 @@ def _make(writing: Writing, reading: Reading) -> int:
             reading.sender,
             reading.sender_domain,
             int(reading.kept),
+            found.place,
         ),
     )
     connection.execute("DELETE FROM gone_emails WHERE key = ?", (key,))
@@ -202,6 +204,30 @@ def _free_key(writing: Writing, reading: Reading) -> int:
     raise TooManyInOneSecond
 
 
+def _move(writing: Writing, moved: Sequence[places.Moved]) -> None:
+    """Let Emails make room in the search table; all leave before one comes to where another was."""
+    stored = {each.key: _stored(writing, each.key) for each in moved}
+    shown = [each for each in stored.values() if each is not None and each.visible]
+    for each in shown:
+        search.remove(writing.connection, each.place)
+    writing.connection.executemany(
+        "UPDATE emails SET place = ? WHERE key = ?", [(each.new, each.key) for each in moved]
+    )
+    new = {each.key: each.new for each in moved}
+    for each in shown:
+        there = replace(each, place=new[each.key])
+        _put_words(writing, there, each.mailbox_keys, each.keywords, _words(writing, each.key))
+
+
+def _put_words(
+    writing: Writing, stored: _Stored, mailbox_keys: frozenset[int], keywords: frozenset[str], words: Sequence[str]
+) -> None:
+    token_text = tokens.of_email(
+        mailbox_keys, keywords, stored.senders, has_attachment=stored.has_attachment, signs_in=stored.signs_in
+    )
+    search.put(writing.connection, stored.place, token_text, words)
+
+
 def _flag_columns(state: MessageState) -> tuple[str, int | None, int]:
     flags = sorted(flag for flag in state.flags if flag.lower() != "\\recent")
     return json.dumps(flags), state.modseq, int(any(flag.lower() == _DELETED for flag in flags))
@@ -209,8 +235,8 @@ def _flag_columns(state: MessageState) -> tuple[str, int | None, int]:
 
 def _stored(writing: Writing, key: int) -> _Stored | None:
     row = writing.connection.execute(
-        "SELECT id, thread_key, has_attachment, keywords, visible, held_tick IS NOT NULL, sender, sender_domain "
-        "FROM emails WHERE key = ?",
+        "SELECT id, thread_key, has_attachment, keywords, visible, held_tick IS NOT NULL, sender, sender_domain, "
+        "place, EXISTS (SELECT 1 FROM sign_in_emails s WHERE s.email_key = e.key) FROM emails e WHERE key = ?",
         (key,),
     ).fetchone()
     if row is None:
@@ -218,6 +244,7 @@ def _stored(writing: Writing, key: int) -> _Stored | None:
     mailboxes = writing.connection.execute("SELECT mailbox_key FROM email_mailboxes WHERE email_key = ?", (key,))
     return _Stored(
         key=key,
+        place=int(row[8]),
         id=str(row[0]),
         thread_key=int(row[1]),
         has_attachment=bool(row[2]),
@@ -226,6 +253,7 @@ def _stored(writing: Writing, key: int) -> _Stored | None:
         held=bool(row[5]),
         mailbox_keys=frozenset(int(mailbox_key) for (mailbox_key,) in mailboxes),
         senders=(str(row[6]), str(row[7])),
+        signs_in=bool(row[9]),
     )
 
 
@@ -274,10 +302,9 @@ def _show(writing: Writing, stored: _Stored, mailbox_keys: frozenset[int], keywo
     if counts:
         _count(writing, stored)
     if stored.visible:
-        search.remove(connection, key)
+        search.remove(connection, stored.place)
     if visible:
-        token_text = tokens.of_email(mailbox_keys, keywords, stored.senders, has_attachment=stored.has_attachment)
-        search.put(connection, key, token_text, _words(writing, key))
+        _put_words(writing, stored, mailbox_keys, keywords, _words(writing, key))
     _note(writing, stored, visible=visible, others=others)
     writing.note_email(
         key, stored.mailbox_keys, mailbox_keys, _what_changed(stored.keywords, keywords) if visible else 0

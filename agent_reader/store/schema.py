@@ -73,9 +73,13 @@ emails = Table(
     Column("sender", Text, nullable=False, server_default="", comment="the one address of From in lower case, or none"),
     Column("sender_domain", Text, nullable=False, server_default=""),
     Column("kept", Integer, nullable=False, server_default="2", comment="see retention.Keep"),
+    Column(
+        "place", Integer, nullable=False, server_default="0", comment="the rowid in the search table; see places.py"
+    ),
     Index("emails_by_thread", "thread_key"),
     Index("emails_held", "held_tick"),
     Index("emails_kept", "kept", "key"),
+    Index("emails_by_place", "place", "thread_key", "id"),
     comment="An Email: one content, however many copies.",
 )
 

@@ -35,6 +35,10 @@ _LIMITS: Final = (
 )
 
 _IN_MAILBOXES: Final = "IN (SELECT key FROM temp.scope_mailboxes)"
+_FIRST_PLACE: Final = (
+    "(SELECT p.place FROM main.emails p WHERE p.key >= (SELECT since_key FROM temp.scope_limits) "
+    "ORDER BY p.key LIMIT 1)"
+)
 _SENDERS: Final = "(SELECT sender FROM temp.scope_senders)"
 
 
@@ -148,7 +152,9 @@ def _views(connection: apsw.Connection, scope: Scope) -> dict[str, str]:
         "account": _without(
             connection, "account", {"failure_detail", "failure_fix"} if scope.mailboxes is not None else set(), ""
         ),
-        "search": _search_view(connection, scope, inside),
+        "search": _search_view(connection, scope),
+        # Numbers without a message: where a date would stand.
+        "email_places": "SELECT p.key, p.place FROM main.emails p",
         "changes": changes_view(_IN_MAILBOXES if scope.mailboxes is not None else None, inside.now_or_once),
         "mailbox_changes": "SELECT r.state FROM main.changes r WHERE r.type = 'Mailbox' AND r.kind <> 'counted'"
         + ("" if scope.mailboxes is None else " AND r.id IN (SELECT id FROM temp.granted_mailboxes)"),
@@ -198,14 +204,16 @@ def _without(connection: apsw.Connection, table: str, hidden: set[str], conditio
     return f"SELECT {columns} FROM main.{table} r WHERE 1{condition}"
 
 
-def _search_view(connection: apsw.Connection, scope: Scope, inside: "_Inside") -> str:
+def _search_view(connection: apsw.Connection, scope: Scope) -> str:
     rows = connection.execute("SELECT name FROM pragma_table_info('search', 'main')")
     # The hidden column of the table's own name is what MATCH is said of; FTS5 takes both expressions at once.
     columns = ", ".join(("s.rowid AS rowid", *(f"s.{name}" for (name,) in rows), "s.search"))
-    expression = ""
-    if scope.mailboxes is not None or scope.senders is not None:
-        expression = " AND s.search MATCH (SELECT expression FROM temp.scope_limits)"
-    return f"SELECT {columns} FROM main.search s WHERE {inside('s.rowid')}{expression}"
+    conditions = ["1"]
+    if scope.mailboxes is not None or scope.senders is not None or not scope.sign_in_mail:
+        conditions.append("s.search MATCH (SELECT expression FROM temp.scope_limits)")
+    if scope.received_since is not None:
+        conditions.append(f"s.rowid >= {_FIRST_PLACE}")
+    return f"SELECT {columns} FROM main.search s WHERE {' AND '.join(conditions)}"
 
 
 def _hidden_view(scope: Scope, inside: "_Inside", in_a_mailbox: str) -> str:
@@ -225,10 +233,12 @@ def _hidden_view(scope: Scope, inside: "_Inside", in_a_mailbox: str) -> str:
 
 
 def _expression(scope: Scope, mailbox_keys: list[int]) -> str:
-    """What FTS5 is asked besides each question: tokens of the mailboxes and of the senders."""
+    """What FTS5 is asked besides each question: tokens of mailboxes, of senders, and of what signs nobody in."""
     mailboxes = [tokens.of_mailbox(key) for key in mailbox_keys]
     senders = [tokens.of_sender(each) for each in scope.senders or ()]
     asked = [each for each, limit in ((mailboxes, scope.mailboxes), (senders, scope.senders)) if limit is not None]
+    if not scope.sign_in_mail:
+        asked.append([tokens.ORDINARY])
     if not all(asked):
         return f'tokens : "{tokens.NONE}"'
     alternatives = (" OR ".join(f'"{token}"' for token in alternative) for alternative in asked)

@@ -1,10 +1,10 @@
 """The search table: FTS5, contentless, one row for each visible Email, and how rows get into it.
 
-The rowid is the Email's key, which encodes receivedAt: hits come out in date order, a limit stops early, and a range
-of dates is a range of rowids. Mailboxes, keywords, attachments and the header's identifiers are tokens in a column of
-their own, so that FTS5 intersects them itself, without a join. All folding is done before (`fold.py`), for the index
-and for questions: the tokenizer only splits at spaces (`ascii` takes everything beyond ASCII as part of a word), so
-that it has no second opinion, and no older Unicode than ours, on what a word is.
+The rowid is the Email's place (`places.py`), in the order of keys: hits come out in date order, a limit stops early,
+and a range of dates is a range of rowids. Mailboxes, keywords, attachments and the header's identifiers are tokens in
+a column of their own, so that FTS5 intersects them itself, without a join. All folding is done before (`fold.py`), for
+the index and for questions: the tokenizer only splits at spaces (`ascii` takes everything beyond ASCII as part of a
+word), so that it has no second opinion, and no older Unicode than ours, on what a word is.
 """
 
 import json
@@ -18,12 +18,12 @@ import apsw
 from agent_reader.store import document, tokens
 
 # Raised whenever the table's shape, the folding or the tokens change: the table is then made anew at the next start.
-SHAPE: Final = 3
-_SHAPE_WITH_HEADER_TOKENS: Final = 3
+SHAPE: Final = 4
+_SHAPE_WITH_THESE_HEADER_TOKENS: Final = 4
 
 
 class Column(StrEnum):
-    """The columns that text is searched in, in the order of the table."""
+    """The columns that text is searched in, in the order in which their words are kept."""
 
     FROM = "from_words"
     TO = "to_words"
@@ -33,7 +33,8 @@ class Column(StrEnum):
     BODY = "body_words"
 
 
-_COLUMNS: Final = ", ".join(("tokens", *Column))
+# FTS5 spends two octets on each entry that is not of the first column: bodies have the most by far.
+_COLUMNS: Final = ", ".join((Column.BODY, "tokens", *(column for column in Column if column is not Column.BODY)))
 _CREATE: Final = (
     f"CREATE VIRTUAL TABLE search USING fts5({_COLUMNS}, content='', contentless_delete=1, detail=full, "
     "tokenize='ascii')"
@@ -54,15 +55,15 @@ def unpack_words(packed: bytes) -> list[str]:
     return zlib.decompress(packed).decode().split(_SEPARATOR)
 
 
-def put(connection: apsw.Connection, email_key: int, token_text: str, words: Sequence[str]) -> None:
+def put(connection: apsw.Connection, place: int, token_text: str, words: Sequence[str]) -> None:
     """Put an Email's row in, with words as `unpack_words` gives them; one that is there must be taken out first."""
-    *columns, header_tokens = words
-    connection.execute(_INSERT, (email_key, f"{token_text} {header_tokens}", *columns))
+    *others, body, header_tokens = words
+    connection.execute(_INSERT, (place, body, f"{token_text} {header_tokens}", *others))
 
 
-def remove(connection: apsw.Connection, email_key: int) -> None:
+def remove(connection: apsw.Connection, place: int) -> None:
     """Take an Email's row out."""
-    connection.execute("DELETE FROM search WHERE rowid = ?", (email_key,))
+    connection.execute("DELETE FROM search WHERE rowid = ?", (place,))
 
 
 def make(connection: apsw.Connection) -> None:
@@ -77,7 +78,7 @@ def make(connection: apsw.Connection) -> None:
             # The same question may have other results now, and nothing says which: no older state can be answered.
             connection.execute("UPDATE account SET state = state + 1, changes_from = state + 1")
         connection.execute(_CREATE)
-        if shape < _SHAPE_WITH_HEADER_TOKENS:
+        if shape < _SHAPE_WITH_THESE_HEADER_TOKENS:
             _keep_header_tokens(connection)
         _fill(connection)
         connection.execute("UPDATE account SET search_shape = ?", (SHAPE,))
@@ -85,22 +86,26 @@ def make(connection: apsw.Connection) -> None:
 
 def _fill(connection: apsw.Connection) -> None:
     rows = connection.execute(
-        "SELECT e.key, e.keywords, e.has_attachment, e.sender, e.sender_domain, t.words, "
+        "SELECT e.place, e.keywords, e.has_attachment, e.sender, e.sender_domain, t.words, "
+        "EXISTS (SELECT 1 FROM sign_in_emails s WHERE s.email_key = e.key), "
         "(SELECT json_group_array(mailbox_key) FROM email_mailboxes m WHERE m.email_key = e.key) "
         "FROM emails e JOIN email_texts t ON t.key = e.key WHERE e.visible ORDER BY e.key"
     )
-    for key, keywords, has_attachment, sender, domain, words, mailbox_keys in rows:
+    for place, keywords, has_attachment, sender, domain, words, signs_in, mailbox_keys in rows:
         token_text = tokens.of_email(
-            json.loads(mailbox_keys), json.loads(keywords), (sender, domain), has_attachment=bool(has_attachment)
+            json.loads(mailbox_keys),
+            json.loads(keywords),
+            (sender, domain),
+            has_attachment=bool(has_attachment),
+            signs_in=bool(signs_in),
         )
-        put(connection, key, token_text, unpack_words(words))
+        put(connection, place, token_text, unpack_words(words))
 
 
 def _keep_header_tokens(connection: apsw.Connection) -> None:
-    """Add the header's tokens to words that were kept without them."""
-    for key, packed in connection.execute("SELECT key, words FROM email_texts"):
-        words = unpack_words(packed)
-        if len(words) == len(Column):
-            message = document.unpack(connection.execute("SELECT document FROM email_texts WHERE key = ?", (key,)).get)
-            words.append(tokens.header_tokens(message.fields))
-            connection.execute("UPDATE email_texts SET words = ? WHERE key = ?", (pack_words(words), key))
+    """Keep the header's tokens with words that were kept without them, or with those of an earlier shape."""
+    for (key,) in connection.execute("SELECT key FROM email_texts").fetchall():
+        packed, kept = connection.execute("SELECT words, document FROM email_texts WHERE key = ?", (key,)).get
+        words = unpack_words(packed)[: len(Column)]
+        words.append(tokens.header_tokens(document.unpack(kept).fields))
+        connection.execute("UPDATE email_texts SET words = ? WHERE key = ?", (pack_words(words), key))

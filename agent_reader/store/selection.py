@@ -116,6 +116,12 @@ _SOME_HAVE: Final = f"EXISTS ({_ANOTHER_OF_THE_THREAD}{_HAS_KEYWORD.format(table
 _ALL_HAVE: Final = f"NOT EXISTS ({_ANOTHER_OF_THE_THREAD}NOT {_HAS_KEYWORD.format(table='x')})"
 
 
+# The rowid of the search table, and the place of the first Email from a key on.
+_PLACE: Final = "search.rowid"
+_FIRST_PLACE: Final = "(SELECT p.place FROM email_places p WHERE p.key >= ? ORDER BY p.key LIMIT 1)"
+_LAST_ROWID: Final = 2**63 - 1
+
+
 class OrderBy(StrEnum):
     """What Emails can be sorted by; the value is the expression, with a parameter for a keyword. RFC 8621 §4.4.2."""
 
@@ -179,19 +185,19 @@ def without_bodies(selection: Selection) -> Selection:
 def rows_statement(
     selection: Selection, order: Sequence[Order], *, by_thread: bool = False, limit: int | None = None, offset: int = 0
 ) -> Statement:
-    """Return the statement for rows of Email keys, or (`by_thread`) of Email and Thread keys, in order.
+    """Return the statement for rows of Email ids, or (`by_thread`) of Email ids and Thread keys, in order.
 
     Without an order newest first. Ties go newest first too, and those of one second by a digest: always the same.
     """
     by_date = not order or (len(order) == 1 and order[0].by is OrderBy.RECEIVED_AT)
-    source = _source(selection, needs_emails=by_thread or not by_date)
-    columns = f"{source.key}, {source.thread}" if by_thread else source.key
+    source = _source(selection, needs_emails=True)
+    columns = "e.id, e.thread_key" if by_thread else "e.id"
     if by_date:
         direction = "ASC" if order and order[0].ascending else "DESC"
-        order_sql = f"{source.key} {direction}"
+        order_sql = f"{source.order} {direction}"
     else:
         comparators = [f"{each.by.value} {'ASC' if each.ascending else 'DESC'}" for each in order]
-        order_sql = ", ".join((*comparators, f"{source.key} DESC"))
+        order_sql = ", ".join((*comparators, f"{source.order} DESC"))
     keywords = tuple(_quoted(each.keyword) for each in order if each.keyword is not None)
     sql, parameters = f"SELECT {columns} FROM {source.sql} ORDER BY {order_sql}", source.parameters + keywords  # noqa: S608 - closed words only
     if limit is not None or offset:
@@ -206,18 +212,17 @@ def count_statement(selection: Selection, *, by_thread: bool) -> Statement:
         # An Email is shown while it has a mailbox, and the index of those by Thread is the smaller walk.
         return Statement("SELECT count(DISTINCT thread_key) FROM email_mailboxes", ())
     source = _source(selection, needs_emails=by_thread)
-    what = f"count(DISTINCT {source.thread})" if by_thread else "count(*)"
+    what = "count(DISTINCT e.thread_key)" if by_thread else "count(*)"
     return Statement(f"SELECT {what} FROM {source.sql}", source.parameters)  # noqa: S608 - closed words only
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What follows FROM, and the columns in it that hold the keys."""
+    """What follows FROM, and the column in it whose order is that of dates."""
 
     sql: str
     parameters: tuple[Parameter, ...]
-    key: str
-    thread: str
+    order: str
 
 
 def _source(selection: Selection, *, needs_emails: bool) -> _Source:
@@ -228,22 +233,22 @@ def _source(selection: Selection, *, needs_emails: bool) -> _Source:
     needs_emails = needs_emails or bool(others)
     match matches:
         case []:
-            table, key, thread = "emails e", "e.key", "e.thread_key"
+            table, order, emails = "emails e", "e.key", ""
             first = Statement("e.visible", ())
         case [InMailbox(mailbox_key)]:
             # Mailbox and date alone need no search: the table of mailboxes is in the order of keys.
-            table, key, thread = "email_mailboxes b", "b.email_key", "b.thread_key"
+            table, order, emails = "email_mailboxes b", "b.email_key", "e.key = b.email_key"
             first = Statement("b.mailbox_key = ?", (mailbox_key,))
         case _:
-            table, key, thread = "search", "search.rowid", "e.thread_key"
+            table, order, emails = "search", _PLACE, f"e.place = {_PLACE}"
             first = Statement("search MATCH ?", (_match(All(tuple(matches))),))
-    if needs_emails and matches:
+    if needs_emails and emails:
         # CROSS keeps the order of the loops: hits first, in the order of dates, and an Email for each.
-        table += f" CROSS JOIN emails e ON e.key = {key}"
-    conditions = [first, *(_key_range(each, key) for each in ranges), *others]
+        table += f" CROSS JOIN emails e ON {emails}"
+    conditions = [first, *(_range(each, order) for each in ranges), *others]
     where = " AND ".join(f"({condition.sql})" for condition in conditions)
     parameters = tuple(parameter for condition in conditions for parameter in condition.parameters)
-    return _Source(f"{table} WHERE {where}", parameters, key, thread)
+    return _Source(f"{table} WHERE {where}", parameters, order)
 
 
 def _conjuncts(selection: Selection) -> list[Selection]:
@@ -258,7 +263,7 @@ def _is_match(selection: Selection) -> bool:
         case Words() | InMailbox() | HasKeyword() | HasAttachment():
             return True
         case HasHeader(name, text):
-            return tokens.of_header(name, text) is not None and tokens.tells_all_of_header(text)
+            return tokens.of_header(name, text) is not None and tokens.tells_all_of_header(name, text)
         case Received() | Size() | ThreadHasKeyword():
             return False
         case All(of) | AnyOf(of):
@@ -278,7 +283,8 @@ def _match(selection: Selection) -> str:
     """The FTS5 expression; its NOT has two sides, so what stands alone is taken from everything."""
     match selection:
         case Words(phrase, columns):
-            return f'{{{" ".join(columns)}}} : "{phrase}"'
+            # A word of a text is none of our tokens, so that what may stand anywhere needs no look at where it stands.
+            return f'"{phrase}"' if len(columns) == len(Column) else f'{{{" ".join(columns)}}} : "{phrase}"'
         case InMailbox(mailbox_key):
             return _token(tokens.of_mailbox(mailbox_key))
         case HasKeyword(keyword):
@@ -310,26 +316,28 @@ def _token(token: str) -> str:
     return f'tokens : "{token}"'
 
 
-_EVERYTHING: Final = _token(tokens.EVERY)
+_EVERYTHING: Final = f'tokens : ("{tokens.ORDINARY}" OR "{tokens.SIGN_IN}")'
 
 
-def _key_range(received: Received, key: str) -> Statement:
+def _range(received: Received, column: str) -> Statement:
+    """A range of dates as one of keys; or of places, from that of the first Email at or after a date."""
+    at, before = ("?", "?") if column != _PLACE else (_FIRST_PLACE, f"coalesce({_FIRST_PLACE}, {_LAST_ROWID})")
     conditions, parameters = ["1"], list[Parameter]()
     if received.at is not None:
-        conditions.append(f"{key} >= ?")
+        conditions.append(f"{column} >= {at}")
         parameters.append(received.at << KEY_SHIFT)
     if received.before is not None:
-        conditions.append(f"{key} < ?")
+        conditions.append(f"{column} < {before}")
         parameters.append(received.before << KEY_SHIFT)
     return Statement(" AND ".join(conditions), tuple(parameters))
 
 
 def _condition(selection: Selection) -> Statement:
     if _is_match(selection):
-        return Statement("e.key IN (SELECT rowid FROM search WHERE search MATCH ?)", (_match(selection),))
+        return Statement("e.place IN (SELECT rowid FROM search WHERE search MATCH ?)", (_match(selection),))
     match selection:
         case Received():
-            return _key_range(selection, "e.key")
+            return _range(selection, "e.key")
         case Size(at_least, below):
             return _size(at_least, below)
         case ThreadHasKeyword(share, keyword):

@@ -165,25 +165,16 @@ class Snapshot:
         """Return how many Emails (or Threads) are selected."""
         return int(self._run(count_statement(self._searched(selection), by_thread=by_thread)).get)
 
-    def keys(
+    def ids(
         self, selection: Selection, order: Sequence[Order], *, limit: int | None = None, offset: int = 0
-    ) -> Iterator[int]:
-        """Yield the keys of the selected Emails in order."""
-        return (
-            key for (key,) in self._run(rows_statement(self._searched(selection), order, limit=limit, offset=offset))
-        )
+    ) -> Iterator[str]:
+        """Yield the ids of the selected Emails in order."""
+        rows = self._run(rows_statement(self._searched(selection), order, limit=limit, offset=offset))
+        return (email_id for (email_id,) in rows)
 
-    def keys_and_threads(self, selection: Selection, order: Sequence[Order]) -> Iterator[tuple[int, int]]:
-        """Yield (Email key, Thread key) of the selected Emails in order."""
+    def ids_and_threads(self, selection: Selection, order: Sequence[Order]) -> Iterator[tuple[str, int]]:
+        """Yield (Email id, Thread key) of the selected Emails in order."""
         return iter(self._run(rows_statement(self._searched(selection), order, by_thread=True)))
-
-    def ids_of(self, keys: Sequence[int]) -> list[str]:
-        """Return the Email ids of keys, in their order."""
-        # json_each gives them in their order, and CROSS keeps it: one statement costs half of what fifty do.
-        rows = self.connection.execute(
-            "SELECT e.id FROM json_each(?) asked CROSS JOIN emails e ON e.key = asked.value", (json.dumps(keys),)
-        )
-        return [email_id for (email_id,) in rows]
 
     def key_of(self, email_id: str) -> int | None:
         """Return the key of an Email that is shown."""

@@ -3,6 +3,7 @@
 Each begins with `TOKEN_MARK`, which no text of mail and of questions can hold.
 """
 
+import base64
 import hashlib
 import re
 from collections.abc import Iterable
@@ -12,20 +13,27 @@ from agent_reader.store.fold import TOKEN_MARK, sort_order
 from shared.message.fields import HeaderField
 from shared.message.headers import text
 
-EVERY: Final = TOKEN_MARK + "e"
+# Each Email has one of these two.
+ORDINARY: Final = TOKEN_MARK + "o"
+SIGN_IN: Final = TOKEN_MARK + "i"
 ATTACHMENT: Final = TOKEN_MARK + "a"
 # No Email has it: what matches nothing.
 NONE: Final = TOKEN_MARK + "n"
 
-# The fields by which one message or one list is looked for in a large mailbox (RFC 5322 §3.6.4, RFC 2919 §3).
-INDEXED_FIELDS: Final = frozenset({"message-id", "in-reply-to", "references", "list-id"})
+# The fields by which one message or one list is looked for in a large mailbox (RFC 5322 §3.6.4, RFC 2919 §3). What
+# names a message has one token wherever it stands, a third of what one for each field would take.
+_MESSAGE_ID: Final = "message-id"
+_LIST_ID: Final = "list-id"
+_NAMING_MESSAGES: Final = frozenset({_MESSAGE_ID, "in-reply-to", "references"})
+INDEXED_FIELDS: Final = _NAMING_MESSAGES | {_LIST_ID}
 
 # What these fields hold between angle brackets: a text that asks for a whole one can only be found with that one.
 _BRACKETED: Final = re.compile(r"<[^<>\s]+>")
 
-# 64 bits of a digest: none of a mailbox's few keywords, and none of its senders, meets another by chance. Of a
-# million Message-IDs two do so once in thirty million mailboxes.
-_DIGEST_CHARACTERS: Final = 16
+# 65 bits of a digest: none of a mailbox's few keywords and lists, and none of its senders, meets another by chance.
+_DIGEST_CHARACTERS: Final = 13
+# 40 bits where the header itself is looked at for each hit.
+_NARROWING_CHARACTERS: Final = 8
 
 
 def of_mailbox(mailbox_key: int) -> str:
@@ -51,13 +59,13 @@ def of_header(name: str, folded_text: str | None) -> tuple[str, ...] | None:
     if name not in INDEXED_FIELDS:
         return None
     if not folded_text:
-        return (_of_field(name, ""),)
-    return tuple(_of_field(name, each) for each in _BRACKETED.findall(folded_text)) or None
+        return None if name == _MESSAGE_ID else (_of_field(name, ""),)
+    return tuple(_of_identifier(name, each) for each in _BRACKETED.findall(folded_text)) or None
 
 
-def tells_all_of_header(folded_text: str | None) -> bool:
-    """Whether the tokens of a text are all that there is to know: it is one identifier and nothing else."""
-    return not folded_text or _BRACKETED.fullmatch(folded_text) is not None
+def tells_all_of_header(name: str, folded_text: str | None) -> bool:
+    """Whether the tokens of a text are all that there is to know: it is one list's identifier and nothing else."""
+    return not folded_text or (name == _LIST_ID and _BRACKETED.fullmatch(folded_text) is not None)
 
 
 def header_tokens(fields: Iterable[HeaderField]) -> str:
@@ -66,16 +74,26 @@ def header_tokens(fields: Iterable[HeaderField]) -> str:
     for field in fields:
         name = field.name.lower()
         if name in INDEXED_FIELDS:
-            found[_of_field(name, "")] = None
-            found.update((_of_field(name, each), None) for each in _BRACKETED.findall(sort_order(text(field))))
+            if name != _MESSAGE_ID:
+                found[_of_field(name, "")] = None
+            found.update((_of_identifier(name, each), None) for each in _BRACKETED.findall(sort_order(text(field))))
     return " ".join(found)
 
 
 def of_email(
-    mailbox_keys: Iterable[int], keywords: Iterable[str], senders: Iterable[str], *, has_attachment: bool
+    mailbox_keys: Iterable[int],
+    keywords: Iterable[str],
+    senders: Iterable[str],
+    *,
+    has_attachment: bool,
+    signs_in: bool,
 ) -> str:
     """Return the tokens of an Email besides its header's; `senders` are its address and domain, empty ones left out."""
-    found = [EVERY, *map(of_mailbox, sorted(mailbox_keys)), *map(of_keyword, sorted(keywords))]
+    found = [
+        SIGN_IN if signs_in else ORDINARY,
+        *map(of_mailbox, sorted(mailbox_keys)),
+        *map(of_keyword, sorted(keywords)),
+    ]
     found += [of_sender(sender) for sender in senders if sender]
     if has_attachment:
         found.append(ATTACHMENT)
@@ -86,5 +104,11 @@ def _of_field(name: str, bracketed: str) -> str:
     return f"{TOKEN_MARK}h{_digest(f'{name}:{bracketed}')}"
 
 
+def _of_identifier(name: str, bracketed: str) -> str:
+    if name == _LIST_ID:
+        return _of_field(name, bracketed)
+    return f"{TOKEN_MARK}r{_digest(bracketed)[:_NARROWING_CHARACTERS]}"
+
+
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    return base64.b32encode(hashlib.sha256(text.encode()).digest()).decode("ascii")[:_DIGEST_CHARACTERS].lower()

@@ -74,7 +74,7 @@ def fill_search_table(folder: Path, mail: Mail) -> float:
     connection = database.open_file(database.account_file(folder, ACCOUNT), "", database.boot_id())
     try:
         for batch in _batches(mail):
-            rows = [(_key(letter), _tokens(letter), _words(letter, parse(letter.octets()))) for letter in batch]
+            rows = [(letter.received_at >> 7, _tokens(letter), _words(letter, parse(letter.octets()))) for letter in batch]
             started = time.process_time()
             with connection:
                 for key, token_text, words in rows:
@@ -172,8 +172,5 @@ def _tokens(letter: Letter) -> str:
         emails.keywords_of(letter.flags),
         (sender, sender.partition("@")[2]),
         has_attachment=False,
+        signs_in=False,
     )
-
-
-def _key(letter: Letter) -> int:
-    return letter.received_at << emails.KEY_SHIFT
