@@ -103,6 +103,11 @@ class Queue(Section):
     max_pending_per_agent: Annotated[int, Field(ge=1, le=10_000)] = 20
     # Every one stays in the journal, withdrawn or stale too; an agent that makes more is broken or hostile.
     max_proposals_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 200
+    # Five full hours: what works all day stays below, what runs wild does not fill the journal.
+    max_proposals_per_day: Annotated[int, Field(ge=1, le=100_000)] = 1_000
+    # A message may be gone by the time the executor looks; an agent that names more than these makes ids up.
+    max_unfound_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 20
+    max_unfound_per_day: Annotated[int, Field(ge=1, le=100_000)] = 60
     # A person decides some forty times a day; a hundred an hour is a mistake or an attack.
     max_moves_per_hour: Annotated[int, Field(ge=1, le=10_000)] = 100
     # Ten times what a person decides: a day in which more is moved began with a mistake.

@@ -20,8 +20,9 @@ _VERSION_CHARACTERS: Final = 16
 # The only place that a message may be moved from; going back is an undo, which only a person can ask for.
 FROM_ROLE: Final = "incoming"
 
-# `max_proposals_per_hour` counts the proposals that were made since this long ago.
+# `max_proposals_per_hour`, `max_unfound_per_hour` and those of the day count the proposals made since this long ago.
 PROPOSALS_WINDOW: Final = timedelta(hours=1)
+PROPOSALS_DAY: Final = timedelta(days=1)
 
 # `max_moves_per_hour` and `max_moves_per_day` count the moves that were begun since this long ago.
 MOVES_WINDOW: Final = timedelta(hours=1)
@@ -38,6 +39,8 @@ class ProposingRuling(StrEnum):
     AGENT_REVOKED = "agent_revoked"
     TOO_MANY_PENDING = "too_many_pending"
     TOO_MANY_PROPOSALS = "too_many_proposals"
+    TOO_MANY_PROPOSALS_TODAY = "too_many_proposals_today"
+    TOO_MANY_UNFOUND = "too_many_unfound"
 
 
 class MovingRuling(StrEnum):
@@ -53,18 +56,29 @@ class MovingRuling(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """How many proposals an agent made in a queue within some time, whatever became of them.
+
+    `unfound` are those of a message that was never there when the executor looked.
+    """
+
+    count: int = 0
+    unfound: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Asker:
     """Who proposes: the agent, the one queue that its token opens, and whether a person has revoked the agent.
 
-    `pending` counts its pending proposals in the queue, `made_in_last_hour` all that it made there, whatever became of
-    them.
+    `pending` counts its pending proposals in the queue; `in_last_hour` and `in_last_day` go by the windows above.
     """
 
     agent: str
     token_queue: str
     revoked: bool
     pending: int
-    made_in_last_hour: int
+    in_last_hour: Made
+    in_last_day: Made
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +108,19 @@ def judge_proposing(
         return ProposingRuling.STOPPED
     if asker.pending >= queue.max_pending_per_agent:
         return ProposingRuling.TOO_MANY_PENDING
-    if asker.made_in_last_hour >= queue.max_proposals_per_hour:
+    return _judge_pace(queue, asker)
+
+
+def _judge_pace(queue: Queue, asker: Asker) -> ProposingRuling:
+    if asker.in_last_hour.count >= queue.max_proposals_per_hour:
         return ProposingRuling.TOO_MANY_PROPOSALS
+    if asker.in_last_day.count >= queue.max_proposals_per_day:
+        return ProposingRuling.TOO_MANY_PROPOSALS_TODAY
+    if (
+        asker.in_last_hour.unfound >= queue.max_unfound_per_hour
+        or asker.in_last_day.unfound >= queue.max_unfound_per_day
+    ):
+        return ProposingRuling.TOO_MANY_UNFOUND
     return ProposingRuling.ALLOWED
 
 

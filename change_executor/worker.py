@@ -26,7 +26,7 @@ from change_executor.evidence.gather import Gather
 from change_executor.evidence.reader_link import ReaderLink
 from change_executor.evidence.run_child import Cancelled, read_in_child
 from change_executor.journal import schema
-from change_executor.journal.forget import forget_texts
+from change_executor.journal.forget import forget_texts, forget_ways_in
 from change_executor.journal.idempotency import forget_keys
 from change_executor.journal.journal import Journal, Proposal, read_proposal
 from change_executor.journal.moves import EXECUTOR
@@ -297,6 +297,7 @@ class Worker:
         if self._forget_at is None or now >= self._forget_at:
             forget_texts(self._journal, timedelta(days=self._settings.forget_texts_after_days))
             forget_keys(self._journal)
+            forget_ways_in(self._journal)
             self._forget_at = now + FORGET_EVERY
 
     def _sleep_seconds(self) -> float:

@@ -199,6 +199,22 @@ def refused_by_policy(ruling: ProposingRuling) -> RefusedByRule:
                 "Wait; propose what needs a person, once.",
                 retryable=True,
             )
+        case ProposingRuling.TOO_MANY_PROPOSALS_TODAY:
+            return RefusedByRule(
+                429,
+                ruling.value,
+                "You made as many proposals in the last day as this queue takes.",
+                "Wait until tomorrow; propose what needs a person, once.",
+                retryable=True,
+            )
+        case ProposingRuling.TOO_MANY_UNFOUND:
+            return RefusedByRule(
+                429,
+                ruling.value,
+                "Too many of your latest proposals named messages that are not in incoming.",
+                "Wait an hour, or a day; then propose only ids that the reader gave you, of messages in incoming.",
+                retryable=True,
+            )
         case ProposingRuling.STOPPED:
             return RefusedByRule(
                 503, ruling.value, "A person has stopped everything.", "Wait until it is released.", retryable=True

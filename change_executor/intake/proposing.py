@@ -3,10 +3,9 @@
 import base64
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, Integer, and_, func, or_, select, type_coerce
+from sqlalchemy import Connection, Integer, and_, bindparam, func, or_, select, type_coerce
 
 from change_executor import policy
 from change_executor.agents import is_revoked
@@ -20,7 +19,7 @@ from change_executor.journal import idempotency, schema
 from change_executor.journal.idempotency import Key
 from change_executor.journal.journal import Journal, NewProposal, Proposal, Writing, read_proposal
 from change_executor.lifecycle import OPEN, Event, TransitionRefused
-from change_executor.policy import Asker, ProposingRuling
+from change_executor.policy import Asker, Made, ProposingRuling
 from shared.proposal import PROPOSAL_ID, ProposalRequest, ProposalView, State
 
 RandomOctets = Callable[[int], bytes]
@@ -111,6 +110,22 @@ def _propose(
     return Proposed(view(writing.connection, made), created=True)
 
 
+_columns = schema.proposals.c
+_LATELY: Final = _columns.created_at > bindparam("hour")
+# Never there when the executor looked: there is no evidence of it.
+_UNFOUND: Final = (_columns.state == State.STALE.value) & _columns.evidence.is_(None)
+# Made once: it is asked before each proposal, and making a statement costs more than running it.
+_MADE: Final = select(
+    func.count().label("in_day"),
+    func.sum(type_coerce(_LATELY, Integer)).label("in_hour"),
+    func.sum(type_coerce(_UNFOUND, Integer)).label("unfound_in_day"),
+    func.sum(type_coerce(_LATELY & _UNFOUND, Integer)).label("unfound_in_hour"),
+).where(
+    _columns.agent == bindparam("agent"),
+    _columns.created_at > bindparam("day"),
+    _columns.queue == bindparam("queue"),
+)
+
 # What no waiting would change; told before the agent hears whether the message has an open proposal.
 _OF_THE_REQUEST: Final = frozenset(
     {ProposingRuling.UNKNOWN_QUEUE, ProposingRuling.UNKNOWN_ROLE, ProposingRuling.AGENT_REVOKED}
@@ -118,13 +133,14 @@ _OF_THE_REQUEST: Final = frozenset(
 
 
 def _asker(writing: Writing, proposer: Proposer, queue_id: str) -> Asker:
-    since = writing.now - policy.PROPOSALS_WINDOW
+    in_last_hour, in_last_day = _made(writing, proposer.agent, queue_id)
     return Asker(
         agent=proposer.agent,
         token_queue=proposer.queue,
         revoked=is_revoked(writing.connection, proposer.agent),
         pending=_pending_of(writing.connection, proposer.agent, queue_id),
-        made_in_last_hour=_made_since(writing.connection, proposer.agent, queue_id, since),
+        in_last_hour=in_last_hour,
+        in_last_day=in_last_day,
     )
 
 
@@ -188,13 +204,10 @@ def _pending_of(connection: Connection, agent: str, queue_id: str) -> int:
     ).scalar_one()
 
 
-def _made_since(connection: Connection, agent: str, queue_id: str, since: datetime) -> int:
-    table = schema.proposals
-    return connection.execute(
-        select(func.count())
-        .select_from(table)
-        .where(table.c.agent == agent, table.c.created_at > since, table.c.queue == queue_id)
-    ).scalar_one()
+def _made(writing: Writing, agent: str, queue_id: str) -> tuple[Made, Made]:
+    asked = {"agent": agent, "queue": queue_id, "day": writing.now - policy.PROPOSALS_DAY}
+    row = writing.connection.execute(_MADE, asked | {"hour": writing.now - policy.PROPOSALS_WINDOW}).one()
+    return Made(row.in_hour or 0, row.unfound_in_hour or 0), Made(row.in_day, row.unfound_in_day or 0)
 
 
 def _latest(connection: Connection, queue_id: str, email_id: str) -> Proposal | None:

@@ -24,6 +24,8 @@ _SHOWN: Final = 50
 # A few agents serve a mailbox; the reader is asked about each in turn.
 _MAX_AGENTS_ASKED: Final = 20
 
+_TAKEN_BACK: Final = (State.UNDOING.value, State.UNDO_DOUBTFUL.value, State.UNDONE.value)
+
 _columns = schema.proposals.c
 _tokens = schema.tokens.c
 
@@ -36,12 +38,17 @@ class Counts:
     waiting: int = 0
     approved: int = 0
     rejected: int = 0
+    # approved first, and then taken back or on its way back: a person found that it was not right
+    taken_back: int = 0
 
     @property
     def acceptance(self) -> int | None:
-        """How many of a hundred decided ones were approved, None where none was decided."""
+        """How many of a hundred decided ones were approved and left so, None where none was decided.
+
+        Rounded down: a hundred means that nobody ever objected.
+        """
         decided = self.approved + self.rejected
-        return None if decided == 0 else round(100 * self.approved / decided)
+        return None if decided == 0 else 100 * (self.approved - self.taken_back) // decided
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +114,14 @@ def read_counts(connection: Connection, now: datetime) -> dict[str, Counts]:
             count(_columns.state == State.PENDING.value),
             count(decided),
             count(rejected),
+            count(_columns.state.in_(_TAKEN_BACK)),
         )
         .where(_columns.created_at > now - RATE_WINDOW)
         .group_by(_columns.agent)
     )
     return {
-        name: Counts(proposed, waiting, decided_count - rejected_count, rejected_count)
-        for name, proposed, waiting, decided_count, rejected_count in rows
+        name: Counts(proposed, waiting, decided_count - rejected_count, rejected_count, taken_back)
+        for name, proposed, waiting, decided_count, rejected_count, taken_back in rows
     }
 
 

@@ -116,7 +116,7 @@ def grouped_appends(journal: Journal) -> float:
 
 def proposals_over_http(folder: Path) -> float:
     """Proposals a second that the intake's door takes from sixteen connections of other processes."""
-    most = {"max_pending_per_agent": 10_000, "max_proposals_per_hour": 10_000}
+    most = {"max_pending_per_agent": 10_000, "max_proposals_per_hour": 10_000, "max_proposals_per_day": 100_000}
     settings = settings_for(folder, 143, "x", queue=most)
     journal = open_journal(settings.journal.url, lambda: datetime.now(UTC))
     # One token each, as sixteen agents have: caps are per agent.

@@ -11,6 +11,7 @@ from change_executor.config import ExecutorSettings, Queue
 from change_executor.policy import (
     Approval,
     Asker,
+    Made,
     Moves,
     MovingRuling,
     ProposingRuling,
@@ -56,7 +57,8 @@ def proposing(queue: Queue | None = QUEUE, **change: Any) -> ProposingRuling:
         "token_queue": "support",
         "revoked": False,
         "pending": 0,
-        "made_in_last_hour": 0,
+        "in_last_hour": Made(),
+        "in_last_day": Made(),
     }
     asked: dict[str, Any] = {"from_role": "incoming", "to_role": "processed", "stopped": False}
     of_asker = {name: change.pop(name) for name in asker if name in change}
@@ -79,8 +81,11 @@ def moving(queue: Queue | None = QUEUE, approval: dict[str, Any] | None = None, 
         (ProposingRuling.ALLOWED, proposing(LISTING)),
         (ProposingRuling.UNKNOWN_QUEUE, proposing(LISTING, agent="another")),
         (ProposingRuling.UNKNOWN_QUEUE, proposing(LISTING, agent="another", to_role="nowhere")),
-        (ProposingRuling.ALLOWED, proposing(made_in_last_hour=199)),
-        (ProposingRuling.TOO_MANY_PROPOSALS, proposing(made_in_last_hour=200)),
+        (ProposingRuling.ALLOWED, proposing(in_last_hour=Made(199, 19), in_last_day=Made(999, 59))),
+        (ProposingRuling.TOO_MANY_PROPOSALS, proposing(in_last_hour=Made(200))),
+        (ProposingRuling.TOO_MANY_PROPOSALS_TODAY, proposing(in_last_day=Made(1_000))),
+        (ProposingRuling.TOO_MANY_UNFOUND, proposing(in_last_hour=Made(20, 20))),
+        (ProposingRuling.TOO_MANY_UNFOUND, proposing(in_last_day=Made(60, 60))),
         (ProposingRuling.STOPPED, proposing(stopped=True)),
         (ProposingRuling.UNKNOWN_QUEUE, proposing(None)),
         (ProposingRuling.UNKNOWN_QUEUE, proposing(token_queue="billing")),

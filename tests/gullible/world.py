@@ -26,7 +26,9 @@ from tests.servers.snapshot import Snapshot
 _FENCED: Final = re.compile(r"[0-9a-f]{8}[|<>] ")
 
 # As many as there are mails: what a person would have been asked by then is another test's.
-_CAP: Final = 'incoming = "Incoming"\nmax_pending_per_agent = 5000\nmax_proposals_per_hour = 5000\n'
+_CAP: Final = (
+    'incoming = "Incoming"\nmax_pending_per_agent = 5000\nmax_proposals_per_hour = 5000\nmax_proposals_per_day = 5000\n'
+)
 
 # What of the journal an agent may bring about.
 HARMLESS: Final = frozenset({"pending", "stale"})

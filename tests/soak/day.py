@@ -29,6 +29,7 @@ _PLACES: Final = ("Incoming", "INBOX", "Archive")
 _NO_LIMITS: Final = """\
 max_pending_per_agent = 10000
 max_proposals_per_hour = 10000
+max_proposals_per_day = 100000
 max_moves_per_hour = 10000
 max_moves_per_day = 100000
 """

@@ -110,6 +110,7 @@ class Rig:
             # So that no cap of a day of people ends an hour of the tests.
             "max_pending_per_agent": 10_000,
             "max_proposals_per_hour": 10_000,
+            "max_proposals_per_day": 100_000,
             "max_moves_per_hour": 10_000,
             "max_moves_per_day": 100_000,
         }

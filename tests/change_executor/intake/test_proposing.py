@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -11,13 +13,19 @@ from sqlalchemy import select, text
 
 from change_executor.audit import verify
 from change_executor.journal import schema
+from change_executor.journal.evidence import Evidence, record
 from change_executor.journal.journal import event_details
+from change_executor.journal.open import open_journal
 from change_executor.lifecycle import IN_FLIGHT, Event
 from change_executor.switch import press_stop, release_stop
 from shared.proposal import State
 from tests.change_executor.intake.desk import EMAIL_ID, Desk, code_of
+from tests.change_executor.settings import settings_in
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx
     from sqlalchemy.engine import Row
 
     from change_executor.journal.journal import Journal
@@ -137,6 +145,58 @@ def test_what_was_withdrawn_still_counts_for_the_hour(desk: Desk, clock: Movable
     assert desk.propose(desk.token_of("other"), emailId=email(200)).status_code == 201
     clock.advance(seconds=3601)
     assert desk.propose(emailId=email(201)).status_code == 201
+
+
+def test_an_agent_that_makes_ids_up_is_stopped_by_the_hour_and_by_the_day(
+    desk: Desk, journal: Journal, clock: MovableClock
+) -> None:
+    numbers = itertools.count()
+
+    def made_up() -> httpx.Response:
+        answer = desk.propose(emailId=email(next(numbers)))
+        if answer.status_code == 201:
+            with journal.writing() as writing:
+                writing.advance(answer.json()["id"], Event.ABSENT, "executor")
+        return answer
+
+    for _ in range(3):
+        assert [201] * 20 == [made_up().status_code for _ in range(20)]
+        full = made_up()
+        assert (429, "too_many_unfound", True) == (full.status_code, code_of(full), full.json()["retryable"])
+        assert full.headers["retry-after"]
+        clock.advance(seconds=3601)
+    # Sixty in a day: the hour is over, the day is not. Others have room of their own.
+    today = made_up()
+    assert (429, "too_many_unfound") == (today.status_code, code_of(today))
+    assert 201 == desk.propose(desk.token_of("other"), emailId=email(500)).status_code
+    clock.advance(days=1)
+    assert 201 == made_up().status_code
+
+
+def test_what_was_there_and_went_away_is_not_made_up(desk: Desk, journal: Journal) -> None:
+    for number in range(21):
+        made = desk.propose(emailId=email(number))
+        assert 201 == made.status_code, made.text
+        with journal.writing() as writing:
+            seen = Evidence(
+                made.json()["id"], 1, number + 1, "0" * 64, 1, "2026-11-29T12:00:00+00:00", 1, "1", "0" * 64
+            )
+            record(writing, seen)
+            writing.advance(made.json()["id"], Event.ABSENT, "executor")
+
+
+def test_the_cap_of_a_day_counts_what_was_withdrawn_too(tmp_path: Path, clock: MovableClock) -> None:
+    settings = settings_in(tmp_path, max_proposals_per_day=2)
+    with contextlib.closing(open_journal(settings.journal.url, clock)) as journal:
+        desk = Desk(journal, settings)
+        for number in range(2):
+            made = desk.propose(emailId=email(number)).json()["id"]
+            desk.ask("POST", f"/v1/proposals/{made}/withdraw")
+            clock.advance(hours=2)
+        full = desk.propose(emailId=email(2))
+        assert (429, "too_many_proposals_today", True) == (full.status_code, code_of(full), full.json()["retryable"])
+        clock.advance(hours=20, seconds=1)
+        assert 201 == desk.propose(emailId=email(2)).status_code
 
 
 def test_the_cap_on_pending_proposals_counts_the_agent_in_the_queue(desk: Desk) -> None:

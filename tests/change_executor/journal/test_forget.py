@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from change_executor.audit import verify
 from change_executor.journal import forget, schema
-from change_executor.journal.forget import forget_texts
+from change_executor.journal.forget import LINKS_KEPT_FOR, SESSIONS_KEPT_FOR, forget_texts, forget_ways_in
 from change_executor.lifecycle import Event
+from change_executor.review.links import LINK_MINUTES, new_link
+from change_executor.review.people import add_person
+from change_executor.review.sessions import ABSOLUTE_LIMIT, How, begin_session, known_browser
 from tests.change_executor.journal.clock import MovableClock, new_proposal
 
 if TYPE_CHECKING:
@@ -53,6 +57,38 @@ def test_texts_go_after_their_time_and_the_chain_stays_whole(journal: Journal, c
     assert {still_open} == kept(journal)
     with journal.reading() as connection:
         assert () == verify(connection).findings
+
+
+def test_sessions_and_links_that_ended_long_ago_are_forgotten(journal: Journal, clock: MovableClock) -> None:
+    assert ABSOLUTE_LIMIT < SESSIONS_KEPT_FOR
+    assert timedelta(minutes=LINK_MINUTES) < LINKS_KEPT_FOR
+    add_person(journal, "ada")
+    with journal.writing() as writing:
+        secret = begin_session(writing, "ada", How.PASSWORD, secrets.token_bytes)
+    new_link(journal, "ada", secrets.token_bytes)
+    clock.advance(days=7, minutes=LINK_MINUTES)
+    assert 1 == forget_ways_in(journal)
+    assert (1, 0) == rows_of_ways_in(journal)
+    clock.advance(days=83)
+    with journal.writing() as writing:
+        begin_session(writing, "ada", How.PASSWORD, secrets.token_bytes)
+    with journal.reading() as connection:
+        assert None is not known_browser(connection, secret, "ada"), "an old session still tells the browser"
+    new_link(journal, "ada", secrets.token_bytes)
+    assert 1 == forget_ways_in(journal)
+    assert (1, 1) == rows_of_ways_in(journal)
+    assert 0 == forget_ways_in(journal)
+    with journal.reading() as connection:
+        assert () == verify(connection).findings
+
+
+def rows_of_ways_in(journal: Journal) -> tuple[int, int]:
+    with journal.reading() as connection:
+        sessions, links = (
+            connection.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in (schema.sessions, schema.links)
+        )
+    return sessions, links
 
 
 def test_what_is_undone_counts_from_its_second_end(journal: Journal, clock: MovableClock) -> None:

@@ -310,6 +310,25 @@ def test_the_status_is_calm_when_nothing_is_wrong(page: ReviewPage, reader: Fake
         assert part in text
 
 
+def test_the_status_tells_what_waits_where_nothing_is_wrong(page: ReviewPage, reader: FakeReader) -> None:
+    reader.answers["/status"] = {"accounts": []}
+    page.rows.proposal(reading())
+    text = page.signed_in().get("/status").text
+    assert "Nothing needs you here" not in text
+    assert '<a href="/">1 proposal waits for a decision.</a>' in text
+
+
+def test_a_move_that_was_taken_back_was_not_right(page: ReviewPage) -> None:
+    moved = [page.rows.moved(page.rows.proposal(reading(f"Number {number}")).id) for number in range(3)]
+    client = page.signed_in()
+    assert "100 %" in client.get("/agents").text
+    page.rows.happen(moved[0].id, Event.UNDO)
+    assert "66 %" in client.get("/agents").text
+    page.rows.happen(moved[0].id, Event.MOVED)
+    for path in ("/agents", "/agents/mailbot"):
+        assert "66 %" in client.get(path).text
+
+
 def test_the_status_names_what_needs_somebody(page: ReviewPage, reader: FakeReader) -> None:
     waiting, doubtful, approved, _ = (page.rows.proposal(reading(), days=0.5 + number) for number in range(4))
     page.rows.wait(waiting.id, Waiting.LOGIN_REFUSED.value)
