@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 
 from change_executor.evidence.reader_link import ReaderFailure, ReaderLink
 from change_executor.intake.proposer_tokens import TokenRow
@@ -101,19 +101,17 @@ def read_tokens(connection: Connection) -> list[TokenRow]:
 
 def read_counts(connection: Connection, now: datetime) -> dict[str, Counts]:
     """Return what became of each agent's proposals."""
-    decided = _columns.decided_at.is_not(None)
-    rejected = decided & (_columns.state == State.REJECTED.value)
 
-    def count(which: Any) -> Any:  # noqa: ANN401 - SQL in, SQL out
-        return func.sum(case((which, 1), else_=0))
+    def count(*which: ColumnElement[bool]) -> ColumnElement[int]:
+        return func.count().filter(*which)
 
     rows = connection.execute(
         select(
             _columns.agent,
             func.count(),
             count(_columns.state == State.PENDING.value),
-            count(decided),
-            count(rejected),
+            func.count(_columns.decided_at),
+            count(_columns.state == State.REJECTED.value, _columns.decided_at.is_not(None)),
             count(_columns.state.in_(_TAKEN_BACK)),
         )
         .where(_columns.created_at > now - RATE_WINDOW)

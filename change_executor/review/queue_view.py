@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, text, tuple_
 
 from change_executor.config import ExecutorSettings
 from change_executor.journal import schema
@@ -231,10 +231,8 @@ def _ended(connection: Connection, narrowed: Select[Any]) -> list[Proposal]:
     return _proposals(
         connection,
         # An agent that makes up ids must not fill the list: what was never there is in the log.
-        narrowed.where(
-            _columns.ended_at.is_not(None), (_columns.state != State.STALE.value) | _columns.evidence.is_not(None)
-        )
-        .order_by(_columns.ended_at.desc(), _columns.id)
+        narrowed.where(text(schema.FOUND_AND_ENDED))
+        .order_by(_columns.ended_at.desc(), _columns.id.desc())
         .limit(ENDED_ROWS),
     )
 

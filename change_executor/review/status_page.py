@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from change_executor.alarms import Alarm, alarms
-from change_executor.config import ExecutorSettings
+from change_executor.config import ExecutorSettings, Queue
 from change_executor.evidence.reader_link import ReaderFailure
 from change_executor.journal import schema
 from change_executor.lifecycle import OPEN
@@ -100,7 +100,8 @@ def _status_page(room: Room, session: Session) -> str:
 def _journalled(
     connection: Connection, settings: ExecutorSettings, now: datetime, reader: Waiting | None
 ) -> _Journalled:
-    queues = [_queue_status(connection, settings, queue_id) for queue_id in [queue.id for queue in settings.queues]]
+    waits = _waiting_by_queue(connection)
+    queues = [_queue_status(connection, settings, queue, waits.get(queue.id, [])) for queue in settings.queues]
     waiting: dict[str, int] = {}
     for queue in queues:
         for code, count in queue.waiting:
@@ -121,39 +122,44 @@ def _journalled(
     return _Journalled(queues, concerns, under_way, read_head(connection), read_frame(connection))
 
 
-def _queue_status(connection: Connection, settings: ExecutorSettings, queue_id: str) -> QueueStatus:
-    queue = settings.queue(queue_id)
-    assert queue is not None, "one of the settings' own"
+def _waiting_by_queue(connection: Connection) -> dict[str, list[tuple[str, int]]]:
+    # One question for all queues: with a queue in it SQLite would read all that this queue ever had.
+    rows = connection.execute(
+        select(_columns.queue, _columns.waiting_code, func.count())
+        .where(_columns.state.in_([state.value for state in OPEN]), _columns.waiting_code.is_not(None))
+        .group_by(_columns.queue, _columns.waiting_code)
+    )
+    found: dict[str, list[tuple[str, int]]] = {}
+    for queue_id, code, count in rows:
+        found.setdefault(queue_id, []).append((code, count))
+    return found
+
+
+def _queue_status(
+    connection: Connection, settings: ExecutorSettings, queue: Queue, waiting: list[tuple[str, int]]
+) -> QueueStatus:
     login = settings.credential(queue.credential)
     examined = connection.execute(
         select(schema.examinations.c.examined_at, schema.examinations.c.undo_permitted).where(
-            schema.examinations.c.queue == queue_id
+            schema.examinations.c.queue == queue.id
         )
     ).first()
-    waiting = connection.execute(
-        select(_columns.waiting_code, func.count())
-        .where(
-            _columns.queue == queue_id,
-            _columns.state.in_([state.value for state in OPEN]),
-            _columns.waiting_code.is_not(None),
-        )
-        .group_by(_columns.waiting_code)
-    ).all()
+    # From the newest move back, until one is the queue's: a condition on the queue alone would read all that it had.
+    of_queue = select(_columns.queue).where(_columns.id == schema.moves.c.proposal).scalar_subquery()
     last_move: datetime | None = connection.execute(
         select(schema.moves.c.concluded_at)
-        .join(schema.proposals, _columns.id == schema.moves.c.proposal)
-        .where(_columns.queue == queue_id, schema.moves.c.concluded_at.is_not(None))
+        .where(of_queue == queue.id, schema.moves.c.concluded_at.is_not(None))
         .order_by(schema.moves.c.id.desc())
         .limit(1)
     ).scalar_one_or_none()
     return QueueStatus(
-        id=queue_id,
+        id=queue.id,
         server=f"{login.user} at {login.host}:{login.port}",
         incoming=queue.incoming,
         destinations=[(role, destination.mailbox) for role, destination in queue.to.items()],
         examined_at=None if examined is None else examined.examined_at,
         undo_permitted=queue.undo and examined is not None and examined.undo_permitted == 1,
-        waiting=[(code, count) for code, count in waiting],
+        waiting=waiting,
         last_move_at=last_move,
     )
 
