@@ -4,6 +4,10 @@ Three things hold the HTML, of which each would suffice: the child cleans it, th
 answer forbids everything by a policy of its own.
 """
 
+import re
+from html import unescape
+from typing import Final
+
 import anyio
 from sqlalchemy import Connection, select
 from starlette.requests import Request
@@ -19,6 +23,8 @@ from change_executor.review.sessions import Session
 from shared.fence import clean
 from shared.proposal import PROPOSAL_ID
 
+_TAG: Final = re.compile(r"<[^>]*>")
+
 
 async def html_frame(room: Room, request: Request, session: Session) -> Response:  # noqa: ARG001 - a handler's signature
     """`GET /p/{proposal_id}/html`: the message's HTML, cleaned, for the sandboxed frame of the item page."""
@@ -29,7 +35,15 @@ async def html_frame(room: Room, request: Request, session: Session) -> Response
     if octets is None:
         raise PageError(Refusal.NOT_FOUND)
     cleaned = await anyio.to_thread.run_sync(clean_html_in_child, octets, limiter=room.child_threads)
-    return HTMLResponse(render("frame.html", cleaned=cleaned), headers=FRAME_HEADERS)
+    return HTMLResponse(
+        render("frame.html", cleaned=cleaned, is_blank=cleaned is not None and _is_blank(cleaned)),
+        headers=FRAME_HEADERS,
+    )
+
+
+def _is_blank(cleaned: str) -> bool:
+    # Of what is left, only words show: images and styles are gone.
+    return not unescape(_TAG.sub("", cleaned)).strip()
 
 
 def source_lines(octets: bytes) -> str:

@@ -10,11 +10,11 @@ from starlette.responses import JSONResponse, Response
 
 from change_executor.errors import NoSuchProposal
 from change_executor.journal import schema
-from change_executor.journal.journal import read_proposal
+from change_executor.journal.journal import is_stopped, read_proposal
 from change_executor.review import wording
 from change_executor.review.case import Case, read_case
 from change_executor.review.frame import read_frame
-from change_executor.review.queue_view import After, Row, read_matching, read_queue, read_rows
+from change_executor.review.queue_view import UNDER_WAY, After, Row, read_matching, read_queue, read_rows
 from change_executor.review.rendering import render
 from change_executor.review.room import Room, html
 from change_executor.review.searching import Filters, filters_from
@@ -87,29 +87,44 @@ def _decided(connection: Connection, room: Room, proposal_id: str) -> Case | Non
 
 def _rows(room: Room, filters: Filters, ids: list[str]) -> list[dict[str, Any]]:
     with room.journal.reading() as connection:
+        stopped = is_stopped(connection)
         matching = read_matching(connection, filters, ids)
-        return [_as_json(row) for row in read_rows(connection, room.settings, matching)]
+        return [_as_json(row, stopped=stopped) for row in read_rows(connection, room.settings, matching)]
 
 
-def _as_json(row: Row) -> dict[str, Any]:
+def _as_json(row: Row, *, stopped: bool) -> dict[str, Any]:
     proposal = row.proposal
-    waits = "" if proposal.waiting_code is None else wording.waiting(proposal.waiting_code, stopped=True)
+    pending, ended, seen = (
+        proposal.state is State.PENDING,
+        proposal.ended_at is not None,
+        proposal.evidence is not None,
+    )
     return {
         "id": proposal.id,
-        "pending": proposal.state is State.PENDING,
-        "state": wording.STATES[proposal.state],
-        "subject": row.subject,
-        "sender": row.sender,
-        "from": proposal.from_role,
-        "to": proposal.to_role,
-        "queue": proposal.queue,
-        "agent": proposal.agent,
-        "warnings": row.warnings,
-        "copies": row.copies,
-        "waits": waits,
-        "created": proposal.created_at.isoformat(),
-        "expires": proposal.expires_at.isoformat(),
+        "pending": pending,
+        "over": proposal.state not in UNDER_WAY,
+        "tone": wording.TONES.get(proposal.state, ""),
+        "done": wording.done(proposal.state, stopped=stopped),
+        "times": {"ago": _moment(proposal.ended_at or proposal.created_at), "left": _moment(proposal.expires_at)},
+        "undo": None if row.shown is None else {"version": proposal.version, "shown": row.shown},
+        "texts": {
+            "subject": row.subject or "",
+            "instead": "" if row.subject else wording.instead_of_subject(row.subject, ended=ended, seen=seen),
+            "sender": row.sender,
+            "from": proposal.from_role,
+            "to": proposal.to_role,
+            "queue": proposal.queue,
+            "agent": f"agent {proposal.agent}",
+            "warnings": wording.counted(row.warnings, "warning", "warnings") if row.warnings else "",
+            "copies": f"1 of {row.copies} copies" if row.copies > 1 else "",
+            "state": "" if pending else wording.STATES[proposal.state],
+            "waits": "" if proposal.waiting_code is None else wording.waiting(proposal.waiting_code, stopped=stopped),
+        },
     }
+
+
+def _moment(moment: datetime) -> tuple[str, str]:
+    return moment.isoformat(), wording.exact(moment)
 
 
 def _after(untrusted_text: str | None) -> After | None:

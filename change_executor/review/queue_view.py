@@ -29,7 +29,8 @@ PAGE_ROWS: Final = 50
 ENDED_ROWS: Final = 20
 
 _DOUBTS: Final = (State.DOUBTFUL, State.UNDO_DOUBTFUL)
-_UNDER_WAY: Final = (State.APPROVED, State.APPLYING, State.UNDOING)
+# Decided, and the mail server has not answered yet.
+UNDER_WAY: Final = (State.APPROVED, State.APPLYING, State.UNDOING)
 
 _columns = schema.proposals.c
 
@@ -94,7 +95,7 @@ def read_queue(connection: Connection, settings: ExecutorSettings, filters: Filt
         if only_waiting
         else (
             _in_states(connection, narrowed, _DOUBTS),
-            _in_states(connection, narrowed, _UNDER_WAY),
+            _in_states(connection, narrowed, UNDER_WAY),
             _ended(connection, narrowed),
         )
     )
@@ -162,10 +163,12 @@ def _waiting(
     """The rows of one page with the name of each one's group, and where the next page begins."""
     key = _group_key(filters.group)
     place = (key, _columns.created_at, _columns.id) if filters.group else (_columns.created_at, _columns.id)
-    page = select(_columns.id, key.label("name")).where(_columns.state == State.PENDING.value, *conditions(filters))
+    name = key.label("name")
+    order = (name, *place[1:]) if filters.group else place
+    page = select(_columns.id, name).where(_columns.state == State.PENDING.value, *conditions(filters))
     if after is not None:
         page = page.where(tuple_(*place) > _place_after(connection, key, filters.group, after))
-    names = {row.id: row.name for row in connection.execute(page.order_by(*place).limit(PAGE_ROWS + 1))}
+    names = {row.id: row.name for row in connection.execute(page.order_by(*order).limit(PAGE_ROWS + 1))}
     found = {
         proposal.id: proposal
         for proposal in _proposals(connection, select(schema.proposals).where(_columns.id.in_(list(names))))

@@ -23,6 +23,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.globals["words"] = wording
+    environment.globals["cautions"] = cautions
     environment.filters["warnings"] = cautions.warnings
     environment.filters["kinds"] = cautions.kinds
     environment.filters["exact"] = wording.exact

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from sqlalchemy import ColumnElement, Connection, and_, false, func, or_, select
+from sqlalchemy import ColumnElement, Connection, LargeBinary, and_, case, cast, false, func, or_, select
 
 from change_executor.journal import schema
 from shared.proposal import State
@@ -20,6 +20,9 @@ from shared.proposal import State
 # Nobody types more; what is searched for must not cost more than what is searched.
 _MAX_CHARACTERS: Final = 100
 _MAX_WORDS: Final = 8
+
+_SENDER_KEY: Final = '"sender":'
+_DECODER: Final = json.JSONDecoder()
 
 _columns = schema.proposals.c
 _texts = schema.texts.c
@@ -132,8 +135,25 @@ def _one_text(kinds: tuple[str, ...], field: str, words: str) -> ColumnElement[b
     needles = [_folded(word) for word in words.split()[:_MAX_WORDS]]
     if not needles:
         return false()
-    found = and_(*(func.says(_texts.text, field, needle) == 1 for needle in needles))
-    return select(_texts.proposal).where(_texts.proposal == _columns.id, _texts.kind.in_(kinds), found).exists()
+    found = and_(*(_holds(field, needle) for needle in needles))
+    # As a value the kind is no part of the index: one look for all texts of a proposal costs less than three.
+    of_kind = _texts.kind.concat("").in_(kinds)
+    return select(_texts.proposal).where(_texts.proposal == _columns.id, of_kind, found).exists()
+
+
+def _holds(field: str, needle: str) -> ColumnElement[bool]:
+    """Whether a text says this word; most do not hold its letters at all, which SQLite itself sees of plain ones."""
+    says = func.says(_texts.text, field, needle) == 1
+    # Letters that are not ASCII may fold to ones that are, so a text with such letters is looked at in any case. In
+    # this order: a condition of the database's own costs a tenth of a call of ours.
+    is_ascii = func.length(_texts.text) == func.length(cast(_texts.text, LargeBinary))
+    if not needle.isascii():
+        return case((is_ascii, false()), else_=says)
+    # What JSON writes otherwise than it is, and what LIKE takes for a pattern.
+    if set(needle) & set('"\\%_'):
+        return says
+    may_hold = _texts.text.like(f"%{needle}%")
+    return case((may_hold, says), (is_ascii, false()), else_=says)
 
 
 def _folded(text: str) -> str:
@@ -153,19 +173,32 @@ def _reading(text: object) -> dict[str, Any]:
 def _says(text: object, field: str, needle: str) -> int:
     if not isinstance(text, str):
         return 0
-    # Most texts do not hold the word at all, and to look costs less than to take the text apart.
-    if needle.isascii() and text.isascii() and not set(needle) & set('"\\') and needle not in text.lower():
-        return 0
+    if field == "sender":
+        return int(needle in _folded("\n".join(map(str, _senders(text)))))
     # Of a reading, what a person sees of it; other texts are no objects.
     reading = _reading(text)
     if not reading:
-        return int(field == "all" and needle in _folded(text))
-    names = ["sender"] if field == "sender" else ["subject", "sender", "recipients", "text"]
-    parts = [reading.get(name) for name in names]
+        return int(needle in _folded(text))
+    parts = [reading.get(name) for name in ("subject", "sender", "recipients", "text")]
     said = "\n".join("\n".join(map(str, part)) if isinstance(part, list) else str(part) for part in parts)
     return int(needle in _folded(said))
 
 
 def _sender_of(text: object) -> str:
-    sender = _reading(text).get("sender")
-    return str(sender[0]) if isinstance(sender, list) and sender else ""
+    sender = _senders(text) if isinstance(text, str) else []
+    return str(sender[0]) if sender else ""
+
+
+def _senders(reading_text: str) -> list[Any]:
+    """The senders of a kept reading without taking all of it apart.
+
+    Readings are kept as canonical JSON, in which the name of a key with its two quotes stands nowhere but as the key.
+    """
+    at = reading_text.find(_SENDER_KEY)
+    if at < 0:
+        return []
+    try:
+        value, _ = _DECODER.raw_decode(reading_text, at + len(_SENDER_KEY))
+    except ValueError:
+        return []
+    return value if isinstance(value, list) else []

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from change_executor.evidence.reading import Verdict
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.review.earlier import Earlier
 from change_executor.undoing import UndoRefusal
@@ -101,48 +100,6 @@ OUTCOMES: Final = {
     Outcome.NOT_DECIDED_IN_TIME: "Nobody decided in time.",
     Outcome.AGENT_REVOKED: "The agent that proposed it was revoked.",
     Outcome.SETTLED_BY_PERSON: "The outcome was uncertain; a person looked and settled it.",
-}
-
-WARNINGS: Final = {
-    "agent_instructions": "The message itself asks to be moved, or addresses an assistant.",
-    "hidden_text": "The message has text that is hidden from a person but not from an agent. It is shown apart below.",
-    "invisible_characters": "Invisible, control or direction characters were removed from what you see here. How many:",
-    "html_only": "The message has no plain text; what you see was made from its HTML.",
-    "alternatives_differ": "Its plain text and its HTML say different things; other programs may show the other one.",
-    "text_from_html": "The message has plain text too; what you see was made from its richer HTML.",
-    "octets_cut": "The message is longer than the part that was read for this page.",
-    "text_cut": "The text of the message is longer than what is shown here.",
-    "encoding_problem": "Some of the message could not be decoded.",
-    "invisible_words": "Invisible characters spell words that an agent may read. They are shown apart below.",
-    "automatic_mail": "The message says that a program sent it: an automatic answer, a report or a bulk mailing.",
-    "list_mail": "The message came through a mailing list or is a newsletter.",
-    "delivery_report": "The message is a report about the delivery of another one.",
-    "disposition_report": "The message is a receipt: it says what became of another one.",
-    "calendar_invitation": "The message holds an invitation for a calendar.",
-    "calendar_reply": "The message holds an answer to an invitation.",
-    "calendar_cancellation": "The message holds the cancellation of an appointment.",
-    "calendar_entry": "The message holds an entry for a calendar.",
-    "encrypted": "The message is encrypted; its content cannot be shown.",
-    "signed_not_verified": "The message is signed, and the signature was not verified: it proves nothing here.",
-    "authentication_failed": "The mail server says that the sender's address could not be verified.",
-    "look_alike_domain": "A name of a host looks like another one and is not.",
-    "mixed_script_domain": "A name of a host mixes letters of different scripts.",
-    "undecodable_domain": "A name of a host is encoded and cannot be decoded.",
-    "link_names_another_host": "A link shows one host and leads to another.",
-    "link_disguises_host": "A link begins with the name of another host than it leads to.",
-    "link_without_name": "A link leads to a bare network address.",
-    "name_shows_another_address": "The sender's name shows another address than the sender's.",
-    "malformed": "The message is malformed; another program may read it differently.",
-    "several_senders": "The message names more than one sender.",
-    "sender_differs": "The From field and the Sender field name different addresses.",
-    "reply_to_differs": "Answers would go to another address than the sender's.",
-    "duplicate_header": "A header field that must stand once stands more than once.",
-}
-
-VERDICTS: Final = {
-    Verdict.PASSED: "The mail server verified the sender's domain.",
-    Verdict.FAILED: "The mail server could not verify the sender's domain.",
-    Verdict.UNKNOWN: "The mail server says nothing about the sender's domain.",
 }
 
 REFUSED: Final = {
@@ -290,6 +247,15 @@ def done(state: State, *, stopped: bool) -> str:
     if stopped and state in {State.APPROVED, State.UNDOING}:
         return "Written down. Nothing is moved until someone resumes."
     return _DONE.get(state, f"It is now: {STATES[state]}.")
+
+
+def instead_of_subject(subject: str | None, *, ended: bool, seen: bool) -> str:
+    """Return what stands in a list where there is no subject: None for a message that was not read, or forgotten."""
+    if subject is not None:
+        return "No subject"
+    if not ended:
+        return "Not looked at yet"
+    return "Its text was forgotten" if seen else "Never looked at"
 
 
 def sentence(table: Mapping[Any, str], code: str) -> str:

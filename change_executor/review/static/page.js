@@ -1,16 +1,19 @@
-// Everything on these pages but passkeys works without this file. It fills in the code of a link, asks for passkeys,
-// keeps an open list and the ages right, tells that something changed, stops a second click, and takes keys. It makes
-// no markup from strings, and moves nothing under the cursor.
+// Everything on these pages but passkeys works without this file. It fills in the code of a link, asks for passkeys, keeps
+// lists and ages right, tells what changed, waits for an executor that is away, stops a second click, and takes keys. It
+// makes no markup from strings, and moves nothing under the cursor.
 
 const MINUTE = 60_000;
 const CHORD_MILLISECONDS = 1_500;
 const HINT_MILLISECONDS = 6_000;
+const PATIENCE_MILLISECONDS = 2_000;
 const HINT = "mailwarrant-hint";
 
 const STOP_WORDS = {
   pressed: "Somebody stopped everything. Nothing is moved until someone resumes.",
   released: "Somebody resumed. What was approved is moved now.",
 };
+
+const AWAY_WORDS = "The executor does not answer. This page stays as it is, and what you press is done as soon as it does.";
 
 const page = document.body.dataset;
 const find = (selector, within = document) => within.querySelector(selector);
@@ -22,30 +25,11 @@ function fillInLinkCode() {
   const field = document.getElementById("secret");
   if (!field || !document.getElementById("link-form")) return;
   const code = location.hash.slice(1);
-  if (!/^[A-Za-z0-9_-]{20,100}$/.test(code)) {
-    field.focus();
-    return;
-  }
+  if (!/^[A-Za-z0-9_-]{20,100}$/.test(code)) return field.focus();
   field.value = code;
   // The code must not stay in the address bar or the history.
   history.replaceState(null, "", location.pathname);
   document.getElementById("link-button").focus();
-}
-
-function stopSecondClicks() {
-  for (const form of findAll('form[method="post"]:not([data-passkey])')) {
-    form.addEventListener("submit", (event) => {
-      if (form.dataset.sent) {
-        event.preventDefault();
-        return;
-      }
-      form.dataset.sent = "yes";
-    });
-  }
-  // A page that comes back from the history can be used again.
-  addEventListener("pageshow", () => {
-    for (const form of findAll("form[data-sent]")) delete form.dataset.sent;
-  });
 }
 
 // WebAuthn Level 3: the options and the answer travel as JSON, so that nothing more is needed than to pass them on.
@@ -71,46 +55,89 @@ function usePasskeys() {
 
 /* ages */
 
-function span(milliseconds) {
-  const minutes = Math.floor(milliseconds / MINUTE);
+// `nearest` is 1 for what is left, so that five days that have begun a second ago are five; `wording.py` counts alike.
+function span(minutes, nearest) {
   if (minutes < 60) return `${Math.max(minutes, 1)} min`;
-  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h`;
-  return `${Math.floor(minutes / (24 * 60))} d`;
-}
-
-function left(milliseconds) {
-  const minutes = Math.ceil(milliseconds / MINUTE);
-  if (minutes < 60) return `${minutes} min left`;
-  if (minutes < 48 * 60) return `${Math.floor((minutes + 30) / 60)} h left`;
-  return `${Math.floor((minutes + 12 * 60) / (24 * 60))} d left`;
+  if (minutes < 48 * 60) return `${Math.floor((minutes + 30 * nearest) / 60)} h`;
+  return `${Math.floor((minutes + 12 * 60 * nearest) / (24 * 60))} d`;
 }
 
 function keepAgesRight() {
   const now = Date.now();
   for (const time of findAll("time[data-ago]")) {
     const passed = now - Date.parse(time.dateTime);
-    time.textContent = passed < MINUTE ? "just now" : `${span(passed)} ago`;
+    time.textContent = passed < MINUTE ? "just now" : `${span(Math.floor(passed / MINUTE), 0)} ago`;
   }
   for (const time of findAll("time[data-left]")) {
     const remaining = Date.parse(time.dateTime) - now;
-    time.textContent = remaining <= 0 ? "time is over" : left(remaining);
+    time.textContent = remaining <= 0 ? "time is over" : `${span(Math.ceil(remaining / MINUTE), 1)} left`;
   }
+}
+
+/* the executor is away for a moment, in a restart: what is shown and typed stays, and what was pressed goes on after it */
+
+let [away, looking, wanted] = [false, false, null];
+
+const answers = () =>
+  fetch("/icon/0", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MILLISECONDS) }).then(
+    (answer) => answer.ok,
+    () => false,
+  );
+
+// What was pressed last is what is wanted.
+async function goOnWhenItAnswers(go = wanted) {
+  wanted = go;
+  if (looking) return;
+  looking = true;
+  while (!(await answers())) {
+    away = true;
+    tell(AWAY_WORDS);
+    await new Promise((again) => setTimeout(again, PATIENCE_MILLISECONDS));
+  }
+  looking = away = false;
+  if (find("#live-words")?.textContent === AWAY_WORDS) find("#live").hidden = true;
+  wanted?.();
+  wanted = null;
+}
+
+const open = (path) => (away ? goOnWhenItAnswers(() => location.assign(path)) : location.assign(path));
+
+// A form is sent once, however often it is pressed, and only to somebody who is there.
+function sendOnce() {
+  addEventListener("submit", (event) => {
+    const form = event.target;
+    if (event.defaultPrevented || form.method === "dialog") return;
+    if (form.dataset.sent || away) event.preventDefault();
+    else if (form.method === "post") form.dataset.sent = "yes";
+    if (away) goOnWhenItAnswers(() => form.requestSubmit(event.submitter));
+  });
+  addEventListener("click", (event) => {
+    const link = away && !event.ctrlKey && !event.metaKey && event.target.closest?.("a[href^='/']:not([download])");
+    if (!link) return;
+    event.preventDefault();
+    open(link.href);
+  });
+  // A page that comes back from the history can be used again.
+  addEventListener("pageshow", () => {
+    for (const form of findAll("form[data-sent]")) delete form.dataset.sent;
+  });
 }
 
 /* what changes while the page is open */
 
-function tell(words, href, action) {
-  document.getElementById("live-words").textContent = words;
-  const link = document.getElementById("live-reload");
+function tell(words, href = "", action = "") {
+  const [live, link] = [find("#live"), find("#live-reload")];
+  if (!live) return;
+  find("#live-words").textContent = words;
   link.setAttribute("href", href);
   link.textContent = action;
-  document.getElementById("live").hidden = false;
+  link.hidden = !action;
+  live.hidden = false;
 }
 
 function showCount(waiting) {
   document.getElementById("icon").setAttribute("href", `/icon/${waiting}`);
-  const count = document.getElementById("count");
-  if (count) count.textContent = String(waiting);
+  document.getElementById("count")?.replaceChildren(String(waiting));
   if (page.live === "queue") document.title = `${waiting ? `(${waiting}) ` : ""}Queue · Mailwarrant`;
 }
 
@@ -126,43 +153,26 @@ function notify(more) {
   }
 }
 
-function fill(row, said) {
-  const slot = (name) => find(`[data-slot="${name}"]`, row);
-  const link = find(".subject", row);
-  link.setAttribute("href", `/p/${said.id}`);
-  const words = document.createElement(said.subject ? "bdi" : "span");
-  words.textContent = said.subject || (said.subject === null ? "Not looked at yet" : "No subject");
-  if (!said.subject) words.className = "none";
-  link.replaceChildren(words);
-  const sender = document.createElement("bdi");
-  sender.textContent = said.sender;
-  find(".sender", row).replaceChildren(sender);
-  find(".waits", row).textContent = said.waits;
-  const texts = {
-    from: said.from,
-    to: said.to,
-    queue: said.queue,
-    agent: `agent ${said.agent}`,
-    warnings: said.warnings ? `${said.warnings} ${said.warnings === 1 ? "warning" : "warnings"}` : "",
-    copies: said.copies > 1 ? `1 of ${said.copies} copies` : "",
-    state: said.pending ? "" : said.state,
-  };
-  for (const [name, text] of Object.entries(texts)) slot(name).textContent = text;
-  for (const [time, moment] of [["time[data-ago]", said.created], ["time[data-left]", said.expires]]) {
-    const element = find(time, row);
-    element.dateTime = moment;
-    element.title = `${moment.slice(0, 19).replace("T", " ")} UTC`;
-  }
-  const box = find("input", row);
-  box.value = said.id;
-  box.hidden = box.disabled = !said.pending;
-  row.dataset.id = said.id;
-  row.classList.toggle("gone", !said.pending);
+function offerUndo(form, said) {
+  form.hidden = !said.undo;
+  form.setAttribute("action", `/p/${said.id}/undo`);
+  for (const [name, value] of Object.entries(said.undo ?? {})) find(`[name="${name}"]`, form).value = value;
 }
 
 function freshRow(said) {
   const row = document.getElementById("row").content.firstElementChild.cloneNode(true);
-  fill(row, said);
+  find(".subject", row).setAttribute("href", `/p/${said.id}`);
+  for (const [name, text] of Object.entries(said.texts)) find(`[data-slot="${name}"]`, row).textContent = text;
+  for (const [name, [dateTime, title]] of Object.entries(said.times)) {
+    Object.assign(find(`time[data-${name}]`, row), { dateTime, title });
+  }
+  if (said.tone) find('[data-slot="state"]', row).classList.add(said.tone);
+  const box = find("input", row);
+  box.value = row.dataset.id = said.id;
+  box.hidden = box.disabled = find(".left", row).hidden = !said.pending;
+  row.classList.toggle("alarm", said.tone === "alarm");
+  row.toggleAttribute("data-over", said.over);
+  offerUndo(find(".undo", row), said);
   return row;
 }
 
@@ -170,11 +180,13 @@ function freshRow(said) {
 // points at. The rest is told, and shown when asked for.
 function showRow(said) {
   const section = document.getElementById("waiting-section");
-  const old = find(`[data-id="${said.id}"]`, section ?? document);
-  if (old && section && old.closest("#waiting-section")) {
+  const old = find(`.row[data-id="${said.id}"]`);
+  if (old) {
     const row = freshRow(said);
-    find("input", row).checked = find("input", old).checked;
-    const focused = old.contains(document.activeElement) && (find("input:focus", old) ? "input" : ".subject");
+    if (find(".pick", old)) row.classList.toggle("gone", !said.pending);
+    else find(".pick", row).remove();
+    if (find("input:checked", old)) find("input", row).checked = true;
+    const focused = old.contains(document.activeElement) && (find(".pick input:focus", old) ? "input" : ".subject");
     old.replaceWith(row);
     if (focused) find(focused, row).focus();
     return true;
@@ -187,6 +199,18 @@ function showRow(said) {
   document.getElementById("together").hidden = false;
   document.getElementById("empty")?.setAttribute("hidden", "");
   return true;
+}
+
+// What the page says of the decision that led here goes on with what becomes of it.
+function showWhatBecame(rows) {
+  const notice = find("[data-done]");
+  const said = notice && rows.find((row) => row.id === notice.dataset.done);
+  if (said) {
+    find("[data-words]", notice).textContent = said.done;
+    offerUndo(find(".undo", notice), said);
+  }
+  const count = document.getElementById("under-way-count");
+  if (count) count.textContent = String(findAll(".row:not([data-over])", count.closest("section")).length);
 }
 
 // Whatever grows above it, what a person points at stays where it is.
@@ -203,40 +227,42 @@ async function tellQueue(change) {
   asked.delete("after");
   asked.delete("done");
   asked.set("ids", change.proposals.join(","));
-  let shown = false;
-  try {
-    const answer = await fetch(`/rows?${asked}`, { headers: { accept: "application/json" } });
-    const rows = answer.ok && !answer.redirected ? await answer.json() : null;
-    shown = rows !== null && steadily(() => rows.map(showRow).every(Boolean));
-  } catch {
-    // The page can be read again by hand.
-  }
+  // Where they do not come, the page can be read again by hand.
+  const rows = await fetch(`/rows?${asked}`, { headers: { accept: "application/json" } })
+    .then((answer) => (answer.ok && !answer.redirected ? answer.json() : null))
+    .catch(() => null);
+  const shown = rows !== null && steadily(() => rows.map(showRow).every(Boolean));
+  showWhatBecame(rows ?? []);
   keepAgesRight();
   if (change.stop) tell(STOP_WORDS[change.stop], location.pathname + location.search, "Reload");
   else if (!shown) tell("Something changed.", location.pathname + location.search, "Show it");
 }
 
 function listen() {
-  if (!page.live || !document.getElementById("live")) return;
+  if (!page.live || !find("#live")) return;
   let waiting = Number(page.waiting);
   let turn = Promise.resolve();
   const stream = new EventSource(`/events?since=${page.seq}`);
   stream.addEventListener("change", (event) => {
+    page.seq = event.lastEventId;
     const change = JSON.parse(event.data);
     notify(change.waiting - waiting);
     waiting = change.waiting;
     showCount(waiting);
-    if (page.live === "queue") {
-      turn = turn.then(() => tellQueue(change));
-    } else if (page.proposal && change.proposals.includes(page.proposal)) {
+    if (page.live === "queue") turn = turn.then(() => tellQueue(change));
+    else if (page.proposal && change.proposals.includes(page.proposal)) {
       tell("This proposal changed while you look at it.", `/p/${page.proposal}`, "Show it");
-    } else if (change.stop) {
-      tell(STOP_WORDS[change.stop], location.pathname, "Reload");
-    }
+    } else if (change.stop) tell(STOP_WORDS[change.stop], location.pathname, "Reload");
   });
   stream.addEventListener("signed-out", () => {
     stream.close();
     tell("You are signed out.", page.proposal ? `/sign-in?next=/p/${page.proposal}` : "/sign-in", "Sign in");
+  });
+  stream.addEventListener("error", () => {
+    away = true;
+    goOnWhenItAnswers();
+    // A stream that was refused, as by an executor that ends, is not taken up again by the browser.
+    if (stream.readyState === EventSource.CLOSED) setTimeout(listen, PATIENCE_MILLISECONDS);
   });
   addEventListener("pagehide", () => stream.close());
 }
@@ -257,28 +283,23 @@ function countChosen() {
 /* notifications: the browser asks the person, and only after a click */
 
 function askForNotifications() {
-  const form = document.getElementById("notify");
-  const button = form && find('button[value="on"]', form);
-  if (!button) return;
-  button.addEventListener("click", async (event) => {
+  const button = find('#notify button[value="on"]');
+  button?.addEventListener("click", async (event) => {
     event.preventDefault();
     const allowed = "Notification" in window && (await Notification.requestPermission()) === "granted";
-    if (allowed) form.requestSubmit(button);
+    if (allowed) button.form.requestSubmit(button);
     else document.getElementById("notify-refused").hidden = false;
   }, { once: true });
 }
 
 /* keys */
 
-const rowLinks = () => findAll(".row .subject[href]");
-
 function step(by) {
-  const links = rowLinks();
-  if (!links.length) return;
+  const links = findAll(".row .subject[href]");
   const now = links.findIndex((link) => link.closest(".row").contains(document.activeElement));
   const next = links[Math.min(Math.max(now < 0 ? 0 : now + by, 0), links.length - 1)];
-  next.focus();
-  next.scrollIntoView({ block: "nearest" });
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
 }
 
 const here = () => document.activeElement?.closest(".row");
@@ -291,19 +312,12 @@ function goTo(selector, within = document) {
   return control;
 }
 
-function pick() {
-  const box = here() && find('input[name="p"]', here());
-  if (box) box.click();
-}
-
 function openView(key) {
   const views = findAll(`.views [data-key="${key}"]`);
   const other = views.find((view) => !view.hasAttribute("aria-current"));
   // From the source, the same key leads back to the text.
   (other ?? find('.views [data-key="t"]'))?.click();
 }
-
-const open = (path) => location.assign(path);
 
 // In the queue: several that are selected are decided on their own page, one is decided beside its message.
 function lookToDecide() {
@@ -314,7 +328,7 @@ function lookToDecide() {
 const KEYS = {
   j: () => step(1),
   k: () => step(-1),
-  x: pick,
+  x: () => here() && find('input[name="p"]', here())?.click(),
   a: () => goTo(".desk button.go, .verdict button.go") ?? lookToDecide(),
   r: () => goTo("#reason") ?? lookToDecide(),
   z: () => goTo('[data-key="z"]', here() ?? undefined) ?? goTo('.notice [data-key="z"], .desk [data-key="z"]'),
@@ -352,9 +366,7 @@ function teachKeys() {
   const hint = document.getElementById("hint");
   if (!hint || page.keys !== "on") return;
   const show = (key) => {
-    const name = document.createElement("kbd");
-    name.textContent = key;
-    hint.replaceChildren("The key for that: ", name);
+    find("kbd", hint).textContent = key;
     hint.hidden = false;
     setTimeout(() => { hint.hidden = true; }, HINT_MILLISECONDS);
   };
@@ -370,7 +382,7 @@ function teachKeys() {
 }
 
 fillInLinkCode();
-stopSecondClicks();
+sendOnce();
 usePasskeys();
 setInterval(keepAgesRight, MINUTE / 2);
 countChosen();

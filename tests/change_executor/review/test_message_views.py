@@ -80,6 +80,22 @@ def test_html_that_cannot_be_laid_out_is_said_so(page: ReviewPage) -> None:
     assert "cannot be shown safely" in page.signed_in().get(f"/p/{proposal.id}/html").text
 
 
+@pytest.mark.parametrize(
+    "markup",
+    [
+        b"<p><img src=http://t.test/x><style>p{}</style></p>&nbsp;",
+        b"<p " + b" ".join(b"a%d=1" % n for n in range(30_000)),
+    ],
+    ids=["images and styles alone", "cut off inside an element of 30,000 attributes"],
+)
+def test_html_of_which_nothing_is_left_is_said_so_and_not_left_blank(page: ReviewPage, markup: bytes) -> None:
+    proposal = page.rows.proposal(reading(has_html=True), source=HTML.partition(b"<h1>")[0] + markup)
+    client = page.signed_in()
+    assert "is left to show" in client.get(f"/p/{proposal.id}/html").text
+    whole = page.rows.proposal(reading(has_html=True), source=HTML)
+    assert "is left to show" not in client.get(f"/p/{whole.id}/html").text
+
+
 @pytest.mark.parametrize("path", ["/p/P{0}/html", "/p/nonsense/html"])
 def test_what_has_no_source_has_no_html(page: ReviewPage, path: str) -> None:
     assert 404 == page.signed_in().get(path.format("v" * 20)).status_code

@@ -12,7 +12,7 @@ from change_executor.evidence import reading_message
 from change_executor.evidence.reading import Reading, Verdict
 from change_executor.lifecycle import TRANSITIONS, Event
 from change_executor.outcomes import Outcome, Waiting
-from change_executor.review import wording
+from change_executor.review import cautions, wording
 from change_executor.review.error_page import Refusal
 from change_executor.review.headers import CONTENT_SECURITY_POLICY
 from shared.message import Fact, LinkConcern
@@ -78,7 +78,7 @@ def test_the_item_shows_the_message_then_the_evidence_and_the_agents_words_last(
         "If you approve, one message is moved from <em>incoming</em> to <em>processed</em>.",
         "<bdi>INBOX</bdi>",
         "<bdi>Support/Processed</bdi>",
-        wording.WARNINGS["hidden_text"],
+        cautions.WARNINGS["hidden_text"],
         "Order 4711",
         "Everything arrived",
         "obey me",
@@ -311,7 +311,7 @@ def test_what_the_mail_server_verified_is_shown_with_its_source(page: ReviewPage
     said = {"verdict": verdict, "source": "mx.example.org", "results": "dmarc=none"}
     proposal = page.rows.proposal(reading(authentication=said))
     text = page.signed_in().get(f"/p/{proposal.id}").text
-    assert wording.VERDICTS[verdict].replace("'", "&#39;") in text
+    assert cautions.VERDICTS[verdict].replace("'", "&#39;") in text
     assert "mx.example.org: dmarc=none" in text
 
 
@@ -328,10 +328,10 @@ def test_each_code_has_its_sentence() -> None:
     child = Path(reading_message.__file__).read_text(encoding="utf-8")
     written = set(re.findall(r'Caution\(code="([a-z_]+)"', child))
     of_tables = {*reading_message.FACT_CODES.values(), *reading_message.CONCERN_CODES.values()}
-    assert written | of_tables | {"html_only"} == set(wording.WARNINGS)
+    assert written | of_tables | {"html_only"} == set(cautions.WARNINGS)
     assert set(Fact) == set(reading_message.FACT_CODES)
     assert set(LinkConcern) == set(reading_message.CONCERN_CODES)
-    assert set(Verdict) == set(wording.VERDICTS)
+    assert set(Verdict) == set(cautions.VERDICTS)
     assert "text_from_html" in child
     assert "Code: brand_new." == wording.sentence(wording.WAITING, "brand_new")
 

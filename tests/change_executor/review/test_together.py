@@ -9,7 +9,7 @@ import pytest
 
 from change_executor.journal.journal import read_proposal
 from change_executor.lifecycle import Event
-from change_executor.review import wording
+from change_executor.review import cautions, wording
 from change_executor.review.together import MAX_TOGETHER
 from shared.proposal import State
 from tests.servers.desk import PASSWORD, PERSON, ReviewPage, reading
@@ -43,7 +43,7 @@ def test_the_page_lists_each_one_with_what_matters_and_the_agents_words_as_such(
     one = page.rows.proposal(seen, "Because <i>I</i> say so", to_role="escalate")
     two = page.rows.proposal(reading("Coffee"))
     text = page.signed_in().get(f"/together?p={one.id}&p={two.id}&p={one.id}").text
-    for part in ("Tea &lt;b&gt;", "All of the text", "obey", wording.WARNINGS["hidden_text"], "Because &lt;i&gt;"):
+    for part in ("Tea &lt;b&gt;", "All of the text", "obey", cautions.WARNINGS["hidden_text"], "Because &lt;i&gt;"):
         assert 1 == text.count(part)
     assert "Support/Für die Chefin" in text
     assert 2 == text.count('type="checkbox"')
