@@ -27,6 +27,8 @@ from tests.bench.walk_letters import LETTERS, Letter
 from tests.servers.desk import PASSWORD, PERSON, Clock, ReviewPage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from change_executor.journal.journal import Proposal
 
 # What the issue of a quick and right decision comes to: two minutes for ten.
@@ -106,14 +108,13 @@ class Walk:
         return began
 
 
-def lay_out(folder: Path, order: random.Random) -> Walk:
+def lay_out(folder: Path, order: random.Random, letters: Sequence[Letter] = LETTERS) -> Walk:
     """Start a page and put the letters before it, read as the executor reads them."""
     clock = WallClock()
     review = ReviewPage(folder, clock=clock)
     review.rows.person()
     review.rows.examined()
-    letters = list(LETTERS)
-    order.shuffle(letters)
+    letters = order.sample(letters, len(letters))
     names = [role for queue in review.settings.queues for role in queue.to]
     clock.behind = timedelta(hours=len(letters))
     laid = {}
