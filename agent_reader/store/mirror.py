@@ -13,7 +13,7 @@ import apsw
 
 from agent_reader.errors import IndexFull
 from agent_reader.keep import Keep, Retention
-from agent_reader.store import catching_up, emails, mailboxes, progress, retention, threads
+from agent_reader.store import catching_up, emails, mailboxes, progress, retention, search, threads
 from agent_reader.store.reading import Reading, read, threading_of
 from agent_reader.store.set_aside import UNREADABLE_FIX
 from agent_reader.store.set_aside import put as put_aside
@@ -233,6 +233,7 @@ class AccountMirror:
             mailboxes.settle(writing)
             writing.forget_changes(writing.now - _CHANGES_KEPT_SECONDS)
         self._bring_down()
+        self._join_pieces()
 
     def release_overdue(self) -> None:
         """Destroy Emails held for longer than an hour: end of a round in which a mailbox could not be looked at."""
@@ -268,6 +269,15 @@ class AccountMirror:
                         return
             finally:
                 self._connection.pragma("secure_delete", False)
+
+    def _join_pieces(self) -> None:
+        """Have questions look into one piece of the search table rather than into a dozen."""
+        with self._lock:
+            is_more = is_first = search.is_scattered(self._connection)
+        while is_more:
+            with self._writing() as writing:
+                is_more = search.join_pieces(writing.connection, is_first_step=is_first)
+            is_first = False
 
     @contextmanager
     def _writing(self) -> Iterator[Writing]:

@@ -240,9 +240,9 @@ def _expression(scope: Scope, mailbox_keys: list[int]) -> str:
     if not scope.sign_in_mail:
         asked.append([tokens.ORDINARY])
     if not all(asked):
-        return f'tokens : "{tokens.NONE}"'
+        return f'"{tokens.NONE}"'
     alternatives = (" OR ".join(f'"{token}"' for token in alternative) for alternative in asked)
-    return " AND ".join(f"(tokens : ({each}))" for each in alternatives)
+    return " AND ".join(f"({each})" for each in alternatives)
 
 
 def _guard(views: frozenset[str]) -> Callable[[int, str | None, str | None, str | None, str | None], int]:

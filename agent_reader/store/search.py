@@ -41,6 +41,11 @@ _CREATE: Final = (
 )
 _INSERT: Final = f"INSERT INTO search (rowid, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constants only
 
+# A table of some hundred messages is quick in any number of pieces.
+_LEAST_PAGES: Final = 64
+# A step takes some tens of milliseconds; questions and new mail go between.
+_PAGES_A_STEP: Final = 500
+
 # Between columns of one Email in the stored words; `fold` never lets it out.
 _SEPARATOR: Final = "\n"
 
@@ -64,6 +69,26 @@ def put(connection: apsw.Connection, place: int, token_text: str, words: Sequenc
 def remove(connection: apsw.Connection, place: int) -> None:
     """Take an Email's row out."""
     connection.execute("DELETE FROM search WHERE rowid = ?", (place,))
+
+
+def is_scattered(connection: apsw.Connection) -> bool:
+    """Whether the table lies in many pieces, each of which a question must look into, and it is worth joining them.
+
+    It is once the largest piece is less than two thirds of all: so each entry is written anew three times at most for
+    each time that the table doubles.
+    """
+    pieces = [int(pages) for (pages,) in connection.execute("SELECT count(*) FROM search_idx GROUP BY segid")]
+    return sum(pieces) >= _LEAST_PAGES and max(pieces) * 3 < sum(pieces) * 2
+
+
+def join_pieces(connection: apsw.Connection, *, is_first_step: bool) -> bool:
+    """Do a step of joining the table's pieces, in the transaction that is open; whether there is more to do."""
+    # https://sqlite.org/fts5.html#the_merge_command: below zero it begins with everything; nothing was left to do if
+    # no more than the command's own row changed.
+    before = connection.total_changes()
+    pages = -_PAGES_A_STEP if is_first_step else _PAGES_A_STEP
+    connection.execute("INSERT INTO search (search, rank) VALUES ('merge', ?)", (pages,))
+    return connection.total_changes() - before > 1
 
 
 def make(connection: apsw.Connection) -> None:

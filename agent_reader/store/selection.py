@@ -306,17 +306,27 @@ def _match(selection: Selection) -> str:
 
 
 def _match_all(conjuncts: list[Selection]) -> str:
-    asked = [f"({_match(each)})" for each in conjuncts if not isinstance(each, Not)]
-    refused = [f"({_match(each.of)})" for each in conjuncts if isinstance(each, Not)]
+    asked, refused = list[str](), list[str]()
+    for each in conjuncts:
+        if each in _IS_UNSEEN:
+            asked.append(_token(tokens.UNSEEN))
+        elif isinstance(each, Not):
+            refused.append(f"({_match(each.of)})")
+        else:
+            asked.append(f"({_match(each)})")
     expression = " AND ".join(asked) or _EVERYTHING
     return f"({expression}) NOT ({' OR '.join(refused)})" if refused else expression
 
 
 def _token(token: str) -> str:
-    return f'tokens : "{token}"'
+    # No word of any text is one of our tokens, so that the column needs no look.
+    return f'"{token}"'
 
 
-_EVERYTHING: Final = f'tokens : ("{tokens.ORDINARY}" OR "{tokens.SIGN_IN}")'
+_SEEN: Final = HasKeyword(tokens.SEEN)
+_IS_UNSEEN: Final = (Not(_SEEN), Not(AnyOf((_SEEN,))))
+
+_EVERYTHING: Final = f'("{tokens.ORDINARY}" OR "{tokens.SIGN_IN}")'
 
 
 def _range(received: Received, column: str) -> Statement:

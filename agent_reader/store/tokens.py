@@ -3,10 +3,9 @@
 Each begins with `TOKEN_MARK`, which no text of mail and of questions can hold.
 """
 
-import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from agent_reader.store.fold import TOKEN_MARK, sort_order
@@ -17,6 +16,9 @@ from shared.message.headers import text
 ORDINARY: Final = TOKEN_MARK + "o"
 SIGN_IN: Final = TOKEN_MARK + "i"
 ATTACHMENT: Final = TOKEN_MARK + "a"
+# Without `$seen`: the few that most questions for a missing keyword are about, found without a look at all the others.
+UNSEEN: Final = TOKEN_MARK + "u"
+SEEN: Final = "$seen"
 # No Email has it: what matches nothing.
 NONE: Final = TOKEN_MARK + "n"
 
@@ -30,10 +32,10 @@ INDEXED_FIELDS: Final = _NAMING_MESSAGES | {_LIST_ID}
 # What these fields hold between angle brackets: a text that asks for a whole one can only be found with that one.
 _BRACKETED: Final = re.compile(r"<[^<>\s]+>")
 
-# 65 bits of a digest: none of a mailbox's few keywords and lists, and none of its senders, meets another by chance.
-_DIGEST_CHARACTERS: Final = 13
+# 64 bits of a digest: none of a mailbox's few keywords and lists, and none of its senders, meets another by chance.
+_DIGEST_CHARACTERS: Final = 16
 # 40 bits where the header itself is looked at for each hit.
-_NARROWING_CHARACTERS: Final = 8
+_NARROWING_CHARACTERS: Final = 10
 
 
 def of_mailbox(mailbox_key: int) -> str:
@@ -82,7 +84,7 @@ def header_tokens(fields: Iterable[HeaderField]) -> str:
 
 def of_email(
     mailbox_keys: Iterable[int],
-    keywords: Iterable[str],
+    keywords: Collection[str],
     senders: Iterable[str],
     *,
     has_attachment: bool,
@@ -95,6 +97,8 @@ def of_email(
         *map(of_keyword, sorted(keywords)),
     ]
     found += [of_sender(sender) for sender in senders if sender]
+    if SEEN not in keywords:
+        found.append(UNSEEN)
     if has_attachment:
         found.append(ATTACHMENT)
     return " ".join(found)
@@ -111,4 +115,4 @@ def _of_identifier(name: str, bracketed: str) -> str:
 
 
 def _digest(text: str) -> str:
-    return base64.b32encode(hashlib.sha256(text.encode()).digest()).decode("ascii")[:_DIGEST_CHARACTERS].lower()
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
