@@ -35,6 +35,7 @@ from tests.servers.ports import free_port
 from tests.servers.processes import (
     HOST,
     await_end,
+    began_at,
     await_greeting,
     children,
     end_with_children,
@@ -42,7 +43,7 @@ from tests.servers.processes import (
     send,
     unprivileged_account,
 )
-from tests.servers.rawlog import client_logs
+from tests.servers.rawlog import client_logs, processes
 from tests.servers.snapshot import Snapshot, take_snapshot
 from tests.servers.throw_away_ca import make_certificates
 
@@ -203,7 +204,13 @@ class Dovecot:
         """The server's processes that serve this login now, oldest first; each serves one connection."""
         assert self.process is not None
         with children(self.process.pid) as alive:
-            return [log.pid for log in client_logs(self.layout.rawlog(login)) if log.pid in alive]
+            # In thousands of rounds pids come round: a log from before the process began is another one's.
+            began = {pid: began_at(pid) for pid in alive}
+            return [
+                pid
+                for pid, written in processes(self.layout.rawlog(login))
+                if pid in alive and written >= began[pid] - 1.0
+            ]
 
     def await_no_session(self, login: str) -> None:
         """Wait until every process that serves this login has ended, and with it what a lost client had begun."""

@@ -53,6 +53,18 @@ def client_logs(folder: Path) -> list[ClientLog]:
     return sorted(_read(folder))
 
 
+def processes(folder: Path) -> list[tuple[int, float]]:
+    """The pid of each connection's process and when its log was written last (Unix time), oldest first.
+
+    By the files' names: what they hold is not read. A pid may have been another process's since.
+    """
+    found = []
+    for path in folder.iterdir():
+        if name := _FILE_NAME.match(path.name):
+            found.append((name[1], int(name[2]), int(name[3]), path.stat().st_mtime))
+    return [(pid, written) for _, pid, _, written in sorted(found)]
+
+
 def _read(folder: Path) -> Iterator[ClientLog]:
     for path in folder.iterdir():
         if name := _FILE_NAME.match(path.name):

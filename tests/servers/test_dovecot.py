@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import imaplib
+import os
 import ssl
 from datetime import UTC, datetime
 
@@ -206,6 +207,16 @@ def test_a_killed_session_ends_and_the_others_live_on(dovecot: Dovecot) -> None:
         executor.shutdown()
         assert reader.noop()[0] == "OK"
         assert dovecot.session_pids("executor") == []
+
+
+def test_a_log_of_an_earlier_process_of_the_same_pid_names_no_session(dovecot: Dovecot) -> None:
+    with dovecot.connect("reader"):
+        (pid,) = dovecot.session_pids("reader")
+        earlier = dovecot.layout.rawlog("executor") / f"20260101-000000.{pid}.1.in"
+        earlier.touch()
+        os.utime(earlier, (1, 1))
+        assert dovecot.session_pids("executor") == []
+        earlier.unlink()
 
 
 def test_a_frozen_session_runs_its_orphaned_command_when_it_thaws(dovecot: Dovecot) -> None:
