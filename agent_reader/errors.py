@@ -7,6 +7,7 @@
   connection lives
 - the machine: `IndexFull`, no mail comes in until there is room; `AccessUnavailable`, the answer is refused, and no
   mail is shown unrecorded
+- nobody: `ReadingEnded`, the reader was told to end while messages were read
 - us: an assertion
 """
 
@@ -75,6 +76,10 @@ class IndexFull(Exception):  # noqa: N818 - names what the disk is
 
     def __init__(self) -> None:
         super().__init__(self.detail)
+
+
+class ReadingEnded(Exception):  # noqa: N818 - names what happened
+    """The reader ends, and what reads for it with it: what was not taken in is fetched again at the next start."""
 
 
 class Throttled(ImapFailure):

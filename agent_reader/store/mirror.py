@@ -6,18 +6,20 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Final
 
 import apsw
 
 from agent_reader.errors import IndexFull
-from agent_reader.keep import Keep, Retention
+from agent_reader.keep import Retention
 from agent_reader.store import catching_up, emails, mailboxes, progress, retention, search, threads
-from agent_reader.store.reading import Reading, read, threading_of
+from agent_reader.store.reader import MessageReader
+from agent_reader.store.reading import Reading
+from agent_reader.store.reading_process import ReadingProcesses
 from agent_reader.store.set_aside import UNREADABLE_FIX
 from agent_reader.store.set_aside import put as put_aside
-from agent_reader.store.threads import FirstHeader, Threaded
+from agent_reader.store.threads import Threaded
 from agent_reader.store.writing import Writing, seconds
 from agent_reader.sync.mirror import (
     Examined,
@@ -50,7 +52,8 @@ _MESSAGE_ERRORS: Final = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchE
 class AccountMirror:
     """One account's mirror. Each call is one transaction: all of it lands or nothing. Any thread may call.
 
-    `announce` is called after each commit that made a new state; `kept` is what is kept of messages.
+    `announce` is called after each commit that made a new state; `kept` is what is kept of messages; `processes` makes
+    what reads a long backlog.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class AccountMirror:
         randomness: Randomness,
         announce: Callable[[], None],
         kept: Retention,
+        processes: Callable[[], ReadingProcesses],
     ) -> None:
         self._connection = connection
         self._clock = clock
@@ -67,6 +71,7 @@ class AccountMirror:
         self._announce = announce
         self._retention = kept
         self._lock = threading.RLock()
+        self._reader = MessageReader(processes)
 
     def put_mailboxes(self, listing: Iterable[ListedMailbox]) -> None:
         """Make the set of mailboxes equal to a full LIST; ids survive, gone mailboxes lose their copies."""
@@ -98,12 +103,36 @@ class AccountMirror:
             )
             return {int(uid) for (uid,) in rows}
 
+    def await_backlog(self, messages: int) -> None:
+        """So many messages will come in soon: processes are started that read them; or end, where none will."""
+        self._reader.await_backlog(messages)
+
+    def stop_reading(self) -> None:
+        """End at once what `begin_add` and `begin_headers` began; they raise `ReadingEnded`."""
+        self._reader.end()
+
+    def begin_headers(self, mailbox_id: str, uidvalidity: int, headers: Iterable[ThreadHeader]) -> Callable[[], None]:
+        """Begin to read headers of messages that did not come in yet; what is returned keeps them, to be threaded."""
+        links = self._reader.links_of(list(headers))
+
+        def keep() -> None:
+            found = links()
+            with self._writing() as writing:
+                if threads.threaded(writing) is Threaded.NO:
+                    threads.put_first_headers(writing, mailboxes.key_of(writing, mailbox_id), uidvalidity, found)
+
+        return self._begun(keep)
+
     def put_headers(self, mailbox_id: str, uidvalidity: int, headers: Iterable[ThreadHeader]) -> None:
         """Keep headers of messages that did not come in yet, to be threaded together."""
-        found = [_first_header(each) for each in headers]
-        with self._writing() as writing:
-            if threads.threaded(writing) is Threaded.NO:
-                threads.put_first_headers(writing, mailboxes.key_of(writing, mailbox_id), uidvalidity, found)
+        self.begin_headers(mailbox_id, uidvalidity, headers)()
+
+    def _begun(self, take: Callable[[], None]) -> Callable[[], None]:
+        """What reads here gains nothing by waiting, and new mail is to be seen at once."""
+        if self._reader.is_beside:
+            return take
+        take()
+        return _nothing
 
     def thread(self) -> None:
         """Thread all headers that were kept; ids are given from now on."""
@@ -138,26 +167,27 @@ class AccountMirror:
             )
             return {uid: SetAside(uid, code, cause, fix) for uid, code, cause, fix in rows}
 
-    def add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> None:
-        """Take in new messages; the same octets elsewhere are the same Email. One bad message is set aside alone."""
+    def begin_add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> Callable[[], None]:
+        """Begin to read new messages; what is returned takes them in. One bad message is set aside alone."""
         with self._lock:
             row = self._connection.execute(
                 "SELECT uidvalidity FROM mailboxes WHERE handle = ? AND standing <> 'gone'", (mailbox_id,)
             ).get
-            uidvalidity = int(row or 0)
-        taken: list[tuple[int, MessageState, Reading]] = []
-        aside: list[SetAside] = []
-        # Reading takes most of the time and needs no lock; octets are let go as soon as they are read.
-        keep = partial(self._retention.of, now=seconds(self._clock()))
-        for message in messages:
-            reading = _read_or_set_aside(message, mailbox_id, uidvalidity, keep)
-            if isinstance(reading, SetAside):
-                aside.append(reading)
-            else:
-                taken.append((message.uid, message.state, reading))
-        with self._writing() as writing:
-            self._put(writing, mailbox_id, taken, aside)
-            progress.note_intake(writing, messages=len(taken))
+        # Reading takes most of the time and needs no lock.
+        now = seconds(self._clock())
+        readings = self._reader.readings_of(messages, mailbox_id, int(row or 0), lambda at: self._retention.of(at, now))
+
+        def take() -> None:
+            taken, aside = readings()
+            with self._writing() as writing:
+                self._put(writing, mailbox_id, taken, aside)
+                progress.note_intake(writing, messages=len(taken))
+
+        return self._begun(take)
+
+    def add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> None:
+        """Take in new messages; the same octets elsewhere are the same Email. One bad message is set aside alone."""
+        self.begin_add(mailbox_id, messages)()
 
     def add_copies(self, mailbox_id: str, copies: Iterable[KnownCopy]) -> Collection[int]:
         """Take in messages that the mirror has from another mailbox; return those UIDs that it has indeed."""
@@ -250,6 +280,7 @@ class AccountMirror:
 
     def close(self) -> None:
         """Close the writing connection, after the transaction that runs."""
+        self._reader.end()
         with self._lock:
             self._connection.close()
 
@@ -330,30 +361,14 @@ class AccountMirror:
         return "F" + base64.b32hexencode(self._randomness(_ID_OCTETS)).decode("ascii").lower()
 
 
+def _nothing() -> None:
+    pass
+
+
 def _first_of(error: BaseException) -> BaseException:
     while error.__context__ is not None:
         error = error.__context__
     return error
-
-
-def _first_header(header: ThreadHeader) -> FirstHeader:
-    """Return what threads a message, read from its header; one that cannot be read threads nothing."""
-    try:
-        links = threads.links_of(*threading_of(header.header))
-    except Exception:  # noqa: BLE001 - whatever one header brings about, the others come in; it is read again whole
-        links = ()
-    return FirstHeader(header.uid, seconds(header.internaldate), links)
-
-
-def _read_or_set_aside(
-    message: FetchedMessage, mailbox_id: str, uidvalidity: int, keep: Callable[[int], Keep]
-) -> Reading | SetAside:
-    try:
-        return read(message, mailbox_id, uidvalidity, keep)
-    except Exception as error:  # noqa: BLE001 - whatever one message brings about, the others come in
-        # The error's text may quote the message; its name does not.
-        # Reading is the same each time: once is as good as three times.
-        return SetAside(message.uid, "message_unreadable", type(error).__name__, UNREADABLE_FIX)
 
 
 # A mailbox has a few dozen sets of flags, however many messages.

@@ -21,6 +21,7 @@ from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import database, scoped
 from agent_reader.store.mirror import AccountMirror, Clock, Randomness
 from agent_reader.store.progress import Progress, read_progress
+from agent_reader.store.reading_process import ReadingProcesses, process_count
 from agent_reader.store.snapshot import MailboxCounts, Snapshot
 from agent_reader.store.status import Failure, Location, MirrorStatus, read_status
 from shared.link import MAX_COPIES, AccountStatus
@@ -39,6 +40,10 @@ _EPOCH_OCTETS: Final = 4
 
 # The smallest transaction of sync is some pages; less room than this is none.
 _LEAST_ROOM_OCTETS: Final = 64 * 1024
+
+
+def _processes() -> ReadingProcesses:
+    return ReadingProcesses(process_count(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2))
 
 
 class _NarrowView:
@@ -96,7 +101,8 @@ class Store:
 
     `fresh_within` is how old the last whole round may be for the mirror to count as fresh; `announce` is called with
     the account's id after each commit that made a new state, from the thread that wrote; `boot` names this run of the
-    machine; `retention` says by account what is kept of messages, everything where it says nothing.
+    machine; `retention` says by account what is kept of messages, everything where it says nothing; `processes` makes
+    what reads a long backlog.
     """
 
     def __init__(
@@ -109,6 +115,7 @@ class Store:
         announce: Callable[[str], None] = lambda _: None,
         boot: Callable[[], str | None] = database.boot_id,
         retention: Mapping[str, Retention] | None = None,
+        processes: Callable[[], ReadingProcesses] = _processes,
     ) -> None:
         self._folder = folder
         self._clock = clock
@@ -117,6 +124,7 @@ class Store:
         self._announce = announce
         self._boot = boot
         self._retention = dict(retention or {})
+        self._processes = processes
         self._lock = threading.Lock()
         self._mirrors: dict[str, AccountMirror] = {}
         self._idle: dict[str, list[apsw.Connection]] = {}
@@ -137,6 +145,7 @@ class Store:
                     self._randomness,
                     partial(self._announce, account_id),
                     self._retention.get(account_id, Retention()),
+                    self._processes,
                 )
                 self._idle[account_id] = []
                 self._counts[account_id] = {}

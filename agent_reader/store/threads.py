@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from agent_reader.store.reading import Reading
+from agent_reader.store.reading import Reading, threading_of
 from agent_reader.store.writing import Writing
 
 _LINK_OCTETS: Final = 16
@@ -43,6 +43,11 @@ class FirstHeader:
 def links_of(message_ids: Iterable[str], subject: str) -> tuple[bytes, ...]:
     """Return what a message is linked by, each once, in the order of the Message-IDs: the message's own stands last."""
     return tuple(_link(message_id, subject) for message_id in dict.fromkeys(message_ids))
+
+
+def links_of_header(header: bytes) -> tuple[bytes, ...]:
+    """Return what a message is linked by, from a header with the fields that thread it. Raises for a hostile one."""
+    return links_of(*threading_of(header))
 
 
 def thread_of(writing: Writing, reading: Reading) -> int:

@@ -13,6 +13,7 @@ from typing import Final
 
 from agent_reader.errors import Refused
 from agent_reader.imap.session import ReadOnlySession
+from agent_reader.sync.ahead import Ahead
 from agent_reader.sync.mirror import KnownMailbox, Mirror
 
 # Some months to years of mail, six megabytes of headers: a few seconds.
@@ -56,20 +57,35 @@ def first_look(
         except Refused as refusal:
             refused(mailbox, refusal)
     at_a_time = min(_MOST_AT_A_TIME, max(_FEWEST_AT_A_TIME, most_headers // max(1, len(shelves))))
+    mirror.await_backlog(sum(len(shelf.uids) - len(shelf.known) for shelf in shelves))
+    ahead = Ahead()
+
+    def look_further(shelf: _Shelf) -> set[int]:
+        try:
+            return _look_further(session, mirror, ahead, shelf, at_a_time)
+        except Refused as refusal:
+            refused(shelf.mailbox, refusal)
+            shelf.done = len(shelf.uids)
+            return set()
+
+    try:
+        _look_at_newest(shelves, look_further, most_headers)
+    finally:
+        # What was fetched is not fetched again, whatever ended it.
+        ahead.flush()
+    mirror.thread()
+
+
+def _look_at_newest(shelves: Iterable[_Shelf], look_further: Callable[[_Shelf], set[int]], most_headers: int) -> None:
     order = itertools.count()
     waiting = [(_before(shelf.reached), next(order), shelf) for shelf in shelves if shelf.uids]
     # Views show the same messages again: each counts once.
     seen: set[int] = set()
     while waiting and len(seen) < most_headers:
         _, _, shelf = heapq.heappop(waiting)
-        try:
-            seen |= _look_further(session, mirror, shelf, at_a_time)
-        except Refused as refusal:
-            refused(shelf.mailbox, refusal)
-            continue
+        seen |= look_further(shelf)
         if shelf.done < len(shelf.uids):
             heapq.heappush(waiting, (_before(shelf.reached), next(order), shelf))
-    mirror.thread()
 
 
 def _open(session: ReadOnlySession, mirror: Mirror, mailbox: KnownMailbox, most: int) -> _Shelf:
@@ -79,7 +95,7 @@ def _open(session: ReadOnlySession, mirror: Mirror, mailbox: KnownMailbox, most:
     return _Shelf(mailbox, examined.uidvalidity, newest, known)
 
 
-def _look_further(session: ReadOnlySession, mirror: Mirror, shelf: _Shelf, at_a_time: int) -> set[int]:
+def _look_further(session: ReadOnlySession, mirror: Mirror, ahead: Ahead, shelf: _Shelf, at_a_time: int) -> set[int]:
     """Take in the next headers of a mailbox; what tells them apart."""
     uids = shelf.uids[shelf.done : shelf.done + at_a_time]
     shelf.done += len(uids)
@@ -91,7 +107,7 @@ def _look_further(session: ReadOnlySession, mirror: Mirror, shelf: _Shelf, at_a_
         shelf.done = len(shelf.uids)
         return seen
     headers = session.thread_headers(wanted)
-    mirror.put_headers(shelf.mailbox.id, shelf.uidvalidity, headers)
+    ahead.put(mirror.begin_headers(shelf.mailbox.id, shelf.uidvalidity, headers))
     if headers:
         shelf.reached = min(headers, key=lambda each: each.uid).internaldate
     return seen | {hash(each.header) for each in headers}

@@ -7,6 +7,7 @@ from typing import Final, assert_never
 from agent_reader.errors import Refused
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.imap.values import FetchedMessage, Stated
+from agent_reader.sync.ahead import Ahead
 from agent_reader.sync.look import Counts, Memory
 from agent_reader.sync.mirror import KnownCopy, Mirror, SetAside
 from agent_reader.sync.plan import MOST_ATTEMPTS, MOST_MESSAGES, Batch, HeaderOnly, Large, Whole
@@ -29,9 +30,10 @@ class Intake:
         memory: Memory,
         counts: Counts,
         sameness: Sameness,
+        ahead: Ahead,
     ) -> None:
         self._session, self._mirror, self._mailbox_id = session, mirror, mailbox_id
-        self._memory, self._counts, self._sameness = memory, counts, sameness
+        self._memory, self._counts, self._sameness, self._ahead = memory, counts, sameness, ahead
         self._refusals = 0
 
     def next_step(self, now: datetime) -> None:
@@ -39,9 +41,12 @@ class Intake:
         try:
             self._step(now)
         except BaseException:
-            # What was taken from the backlog may have got lost on the way: the next look compares anew.
-            self._memory.caught_up = None
+            self._lose()
             raise
+
+    def _lose(self) -> None:
+        # What was taken from the backlog may have got lost on the way: the next look compares anew.
+        self._memory.caught_up = None
 
     def _step(self, now: datetime) -> None:
         backlog = self._memory.backlog
@@ -60,6 +65,7 @@ class Intake:
         elsewhere = self._sameness.elsewhere(self._mailbox_id, stated)
         if not elsewhere:
             return
+        self._ahead.flush()
         states = self._session.states_of(elsewhere)
         copies = [KnownCopy(uid, states[uid], *place) for uid, place in elsewhere.items() if uid in states]
         taken = self._mirror.add_copies(self._mailbox_id, copies)
@@ -112,13 +118,22 @@ class Intake:
 
     def _take(self, uids: Iterable[int], messages: Mapping[int, FetchedMessage]) -> None:
         if messages:
-            self._mirror.add(self._mailbox_id, messages.values())
-            self._counts.taken_in += len(messages)
-            for uid in messages:
-                self._memory.attempts.pop(uid, None)
+            self._begin(messages)
         if silent := [uid for uid in uids if uid not in messages]:
             for uid in self._session.states_of(silent):
                 self._failed(uid, "message_incomplete", "The server answers, but without the message's octets or date.")
+
+    def _begin(self, messages: Mapping[int, FetchedMessage]) -> None:
+        take = self._mirror.begin_add(self._mailbox_id, messages.values())
+        uids = tuple(messages)
+
+        def taken_in() -> None:
+            take()
+            self._counts.taken_in += len(uids)
+            for uid in uids:
+                self._memory.attempts.pop(uid, None)
+
+        self._ahead.put(taken_in, self._lose)
 
     def _refused(self, uid: int, refusal: Refused) -> None:
         self._failed(uid, "message_refused", f"The server refuses to give the message ({refusal}).")

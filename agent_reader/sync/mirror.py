@@ -3,7 +3,7 @@
 All values are IMAP's. The crossing to JMAP's vocabulary happens in the store.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -75,8 +75,17 @@ class Mirror(Protocol):
     def headers_known(self, mailbox_id: str, uidvalidity: int) -> Collection[int]:
         """Return the UIDs whose headers wait to be threaded."""
 
-    def put_headers(self, mailbox_id: str, uidvalidity: int, headers: Iterable[ThreadHeader]) -> None:
-        """Keep headers of messages that did not come in yet, to be threaded together."""
+    def await_backlog(self, messages: int) -> None:
+        """So many messages will come in soon: reading them may be made ready. 0: what was made ready can end."""
+
+    def stop_reading(self) -> None:
+        """End at once what `begin_add` and `begin_headers` began: the reader ends. Any thread may call."""
+
+    def begin_headers(self, mailbox_id: str, uidvalidity: int, headers: Iterable[ThreadHeader]) -> Callable[[], None]:
+        """Begin to read headers of messages that did not come in yet, to be threaded together.
+
+        What is returned waits for the reading and keeps them.
+        """
 
     def thread(self) -> None:
         """Thread all headers that were kept; ids are given from now on."""
@@ -93,8 +102,12 @@ class Mirror(Protocol):
     def set_aside(self, mailbox_id: str) -> Mapping[int, SetAside]:
         """Return the messages set aside in this mailbox."""
 
-    def add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> None:
-        """Take in new messages; the same octets elsewhere are the same Email. One bad message is set aside alone."""
+    def begin_add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> Callable[[], None]:
+        """Begin to read new messages; other work can be done meanwhile.
+
+        What is returned waits for the reading and takes them in, in one transaction: the same octets elsewhere are the
+        same Email, one bad message is set aside alone. It may raise `ReadingEnded`.
+        """
 
     def add_copies(self, mailbox_id: str, copies: Iterable[KnownCopy]) -> Collection[int]:
         """Take in messages that the mirror has from another mailbox; return those UIDs that it has indeed."""

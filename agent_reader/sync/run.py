@@ -13,6 +13,7 @@ from structlog.typing import FilteringBoundLogger
 from agent_reader.errors import Refused, Throttled
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.imap.values import ListedMailbox
+from agent_reader.sync.ahead import Ahead
 from agent_reader.sync.first_look import first_look
 from agent_reader.sync.intake import Intake
 from agent_reader.sync.look import Counts, Look, Memory
@@ -77,6 +78,7 @@ class Sync:
         self._allowed = None if allowed is None else frozenset(_canonical(name) for name in allowed)
         self._memories = {mailbox.id: Memory(trusted=not restart_all) for mailbox in mirror.mailboxes()}
         self._sameness = Sameness()
+        self._ahead = Ahead()
         self._open: str | None = None
 
     def listing(self, session: ReadOnlySession) -> list[ListedMailbox]:
@@ -108,10 +110,15 @@ class Sync:
         self._mirror.put_mailboxes(listing)
         mailboxes = [mailbox for mailbox in self._mirror.mailboxes() if mailbox.selectable]
         self._memories = {mailbox.id: self._memories.get(mailbox.id, Memory()) for mailbox in mailboxes}
-        if not self._mirror.is_threaded():
-            first_look(session, self._mirror, mailboxes, self._refused_first)
-        outcomes = {mailbox.id: self._catch_up(session, mailbox, counts) for mailbox in mailboxes}
-        ending = self._take_in(session, counts)
+        ending = Ending.ALL_IN
+        try:
+            if not self._mirror.is_threaded():
+                first_look(session, self._mirror, mailboxes, self._refused_first)
+            outcomes = {mailbox.id: self._catch_up(session, mailbox, counts) for mailbox in mailboxes}
+            ending = self._take_in(session, counts)
+        finally:
+            if ending is not Ending.OVER:
+                self._mirror.await_backlog(0)
         session.unselect()
         whole = all(
             outcome is _Outcome.NOT_OURS or (outcome is _Outcome.CAUGHT_UP and self._memories[mailbox_id].is_complete)
@@ -135,6 +142,7 @@ class Sync:
     def _catch_up_with(self, session: ReadOnlySession, names: Collection[str], counts: Counts) -> None:
         if not names:
             return
+        self._ahead.flush()
         for mailbox in self._mirror.mailboxes():
             if mailbox.name in names and mailbox.selectable and mailbox.id in self._memories:
                 self._catch_up(session, mailbox, counts)
@@ -158,6 +166,14 @@ class Sync:
 
     def _take_in(self, session: ReadOnlySession, counts: Counts) -> Ending:
         """Take in what is missing, one step after the other, until nothing is or the terms want an end."""
+        self._mirror.await_backlog(sum(len(memory.backlog) for memory in self._memories.values()))
+        try:
+            return self._take_steps(session, counts)
+        finally:
+            # What was fetched is not fetched again, whatever ended it.
+            self._ahead.flush()
+
+    def _take_steps(self, session: ReadOnlySession, counts: Counts) -> Ending:
         names = {mailbox.id: mailbox.name for mailbox in self._mirror.mailboxes()}
         intakes: dict[str, Intake] = {}
         refused: set[str] = set()
@@ -166,7 +182,7 @@ class Sync:
             memory = self._memories[chosen]
             if not self._terms.allows(memory.backlog.age):
                 return Ending.SPENT
-            intake = intakes.get(chosen) or Intake(session, self._mirror, chosen, memory, counts, self._sameness)
+            intake = intakes.get(chosen) or self._intake(session, chosen, counts)
             intakes[chosen] = intake
             try:
                 if self._reopen(session, chosen, names[chosen]):
@@ -174,13 +190,24 @@ class Sync:
             except Refused as refusal:
                 refused.add(chosen)
                 self._report(chosen, names[chosen], memory, refusal)
-            if memory.is_complete and memory.caught_up is not None:
-                self._mirror.looked(chosen, memory.caught_up.uidnext, memory.caught_up.highestmodseq)
-                memory.said = None
+            self._note_complete(chosen)
             self._catch_up_with(session, self._terms.between(), counts)
             if self._terms.is_over() and self._choose(refused) is not None:
                 return Ending.OVER
         return Ending.ALL_IN
+
+    def _intake(self, session: ReadOnlySession, mailbox_id: str, counts: Counts) -> Intake:
+        memory = self._memories[mailbox_id]
+        return Intake(session, self._mirror, mailbox_id, memory, counts, self._sameness, self._ahead)
+
+    def _note_complete(self, mailbox_id: str) -> None:
+        memory = self._memories[mailbox_id]
+        if not memory.is_complete:
+            return
+        self._ahead.flush()
+        if memory.caught_up is not None:
+            self._mirror.looked(mailbox_id, memory.caught_up.uidnext, memory.caught_up.highestmodseq)
+            memory.said = None
 
     def _choose(self, refused: Collection[str]) -> str | None:
         memories = self._memories.items()

@@ -14,7 +14,7 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from agent_reader.config import Account
-from agent_reader.errors import IndexFull, Refused, Throttled
+from agent_reader.errors import IndexFull, ReadingEnded, Refused, Throttled
 from agent_reader.imap.precedence import Precedence
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.sync.backoff import pause_after, pause_of
@@ -87,6 +87,7 @@ class Worker:
             self._stopping = True
             if self._session is not None:
                 self._session.interrupt()
+        self._mirror.stop_reading()
         self._push.stop()
         self._wakings.end()
 
@@ -107,6 +108,8 @@ class Worker:
         while not self._stopping:
             try:
                 self._turn()
+            except ReadingEnded:
+                self._drop()
             except (ImapFailure, ConfigurationError, Refused, IndexFull) as trouble:
                 failures += 1
                 self._rest(self._failed(trouble, failures))

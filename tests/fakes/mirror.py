@@ -47,6 +47,7 @@ class FakeMirror:
         self.changes = 0
         self.copied: list[tuple[str, int]] = []
         self.restarts = 0
+        self.backlog = 0
         # Most tests are of what comes after the first look; one that is not takes this back.
         self.threaded = True
         self.headers: dict[tuple[str, int], set[int]] = {}
@@ -117,6 +118,11 @@ class FakeMirror:
             assert header.uid not in kept, "a header was fetched twice"
             kept.add(header.uid)
 
+    def begin_headers(self, mailbox_id: str, uidvalidity: int, headers: Iterable[ThreadHeader]) -> Callable[[], None]:
+        """It reads nothing, so it keeps them at once."""
+        self.put_headers(mailbox_id, uidvalidity, headers)
+        return lambda: None
+
     def thread(self) -> None:
         self.threaded = True
 
@@ -150,6 +156,17 @@ class FakeMirror:
             self.added.append((mailbox.listed.name, message.uid))
         if self.on_add is not None:
             self.on_add(uids)
+
+    def begin_add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> Callable[[], None]:
+        """It reads nothing, so it takes them in at once."""
+        self.add(mailbox_id, messages)
+        return lambda: None
+
+    def await_backlog(self, messages: int) -> None:
+        self.backlog = messages
+
+    def stop_reading(self) -> None:
+        pass
 
     def put_aside(self, mailbox_id: str, message: SetAside) -> None:
         self.known[mailbox_id].aside[message.uid] = message
