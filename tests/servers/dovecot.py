@@ -35,8 +35,8 @@ from tests.servers.ports import free_port
 from tests.servers.processes import (
     HOST,
     await_end,
-    began_at,
     await_greeting,
+    began_at,
     children,
     end_with_children,
     kill,

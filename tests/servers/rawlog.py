@@ -58,11 +58,12 @@ def processes(folder: Path) -> list[tuple[int, float]]:
 
     By the files' names: what they hold is not read. A pid may have been another process's since.
     """
-    found = []
-    for path in folder.iterdir():
-        if name := _FILE_NAME.match(path.name):
-            found.append((name[1], int(name[2]), int(name[3]), path.stat().st_mtime))
-    return [(pid, written) for _, pid, _, written in sorted(found)]
+    found = sorted(
+        (name[1], int(name[2]), int(name[3]), path.stat().st_mtime)
+        for path in folder.iterdir()
+        if (name := _FILE_NAME.match(path.name))
+    )
+    return [(pid, written) for _, pid, _, written in found]
 
 
 def _read(folder: Path) -> Iterator[ClientLog]:

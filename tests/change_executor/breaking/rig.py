@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
+from sqlalchemy import select
 
 from change_executor import audit
 from change_executor.apply import Apply
@@ -21,6 +22,7 @@ from change_executor.evidence.gather import Gather
 from change_executor.examine import examine_queues
 from change_executor.intake.proposer_tokens import Proposer
 from change_executor.intake.proposing import propose
+from change_executor.journal import schema
 from change_executor.journal.group import GroupCommit
 from change_executor.journal.journal import Journal, read_proposal
 from change_executor.journal.open import open_journal
@@ -215,7 +217,8 @@ class Rig:
 
     def carry(self, octets: bytes, to: str, steps: int = 14) -> Proposal:
         """Propose, look, approve and move, whatever breaks on the way, until it is moved or has ended."""
-        proposal_id: str | None = None
+        # An earlier life may have proposed it and lost the answer.
+        proposal_id = self.known(octets)
         for _ in range(steps):
             with self.dying(), suppress(JournalUnavailable, AnotherIsOpen):
                 self.heal()
@@ -224,6 +227,14 @@ class Rig:
                 if (ended := self._step(proposal_id)) is not None:
                     return ended
         raise AssertionError(f"not at its end after {steps} steps: {self.proposal(proposal_id or '')}")
+
+    def known(self, octets: bytes) -> str | None:
+        """The proposal about this message, None before one is made."""
+        columns = schema.proposals.c
+        wanted = select(columns.id).where(columns.email_id == email_id(hashlib.sha256(octets).digest()))
+        with self.journal.reading() as connection:
+            found: str | None = connection.execute(wanted).scalar_one_or_none()
+        return found
 
     def take_back(self, proposal_id: str, steps: int = 10) -> Proposal:
         """Ask for a move to be taken back, again where that did not happen, until it is."""

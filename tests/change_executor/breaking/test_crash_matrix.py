@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import resource
 from typing import TYPE_CHECKING
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from change_executor.journal.open import journal_path
-from tests.change_executor.breaking.conftest import LONG, without_move
+from tests.change_executor.breaking.conftest import LONG, SERVERS, without_move
+from tests.change_executor.breaking.killed import in_processes
 from tests.change_executor.breaking.points import Act, Points, at_position, die
 from tests.change_executor.breaking.rig import MailServer, Rig
 from tests.change_executor.breaking.street import Street
@@ -19,8 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-# Every moment on Dovecot; on the others, in the ordinary form, every so many.
+# In the ordinary form not every moment is tried, and others each time; a process costs more than a life within one.
 STRIDE = 1 if LONG else 6
+ON_DOVECOT = {"in this process": 1 if LONG else 2, "by the kernel": 1 if LONG else 12}
+ON_OTHERS = {"in this process": 1 if LONG else 12, "by the kernel": 1 if LONG else 24}
+NEVER = -1
+
+
+def positions(rig: Rig, way: str, passed: list[str]) -> range:
+    stride = (ON_DOVECOT if isinstance(rig.server, Dovecot) else ON_OTHERS)[way]
+    return range(random.SystemRandom().randrange(stride), len(passed), stride)
 
 
 @pytest.fixture
@@ -66,9 +76,33 @@ def whole_run(rig: Rig, street: Street) -> list[str]:
 
 
 def test_g6_killed_at_any_moment_of_a_move_and_of_its_undo(any_rig: Rig, any_street: Street) -> None:
-    stride = 1 if isinstance(any_rig.server, Dovecot) else STRIDE
-    for position in range(0, len(whole_run(any_rig, any_street)), stride):
+    for position in positions(any_rig, "in this process", whole_run(any_rig, any_street)):
         run(any_rig, any_street, position, die)
+
+
+def killed(rig: Rig, street: Street, position: int) -> tuple[bool, list[str]]:
+    """A move in a process that is killed at this moment, and its undo in another that is; and what passed in both."""
+    trial = street.deliver(rig)
+    of_move, move_was_killed = in_processes(rig, position, lambda: rig.carry(trial.octets, "processed"))
+    proposal_id = rig.known(trial.octets)
+    assert proposal_id is not None
+    assert "applied" == rig.proposal(proposal_id).state.value, (position, of_move, rig.proposal(proposal_id))
+    street.check(trial, "Processed")
+    of_undo, undo_was_killed = in_processes(rig, position, lambda: rig.take_back(proposal_id))
+    assert "undone" == rig.proposal(proposal_id).state.value, (position, of_undo, rig.proposal(proposal_id))
+    street.check(trial, "Incoming")
+    street.clear(trial)
+    return move_was_killed or undo_was_killed, max(of_move, of_undo, key=len)
+
+
+def test_g6_the_process_gets_sigkill_before_and_after_commits_and_exchanges_of_a_move_and_of_its_undo(
+    any_rig: Rig, any_street: Street
+) -> None:
+    _, names = killed(any_rig, any_street, NEVER)
+    assert {"before a commit", "committed", "before UID FETCH", "sent UID FETCH"} <= set(names)
+    for position in positions(any_rig, "by the kernel", names):
+        was_killed, _ = killed(any_rig, any_street, position)
+        assert was_killed, (position, names)
 
 
 def test_g6_the_connection_breaks_at_any_command_of_a_move_and_of_its_undo(any_rig: Rig, any_street: Street) -> None:
@@ -78,10 +112,11 @@ def test_g6_the_connection_breaks_at_any_command_of_a_move_and_of_its_undo(any_r
         run(any_rig, any_street, position, Points.break_off)
 
 
-def test_g7_the_disk_is_full_at_any_commit_and_nothing_is_done_unrecorded(rig: Rig, street: Street) -> None:
+@pytest.mark.parametrize("any_server", list(SERVERS) if LONG else ["dovecot"], indirect=True)
+def test_g7_the_disk_is_full_at_any_commit_and_nothing_is_done_unrecorded(any_rig: Rig, any_street: Street) -> None:
     """The kernel refuses to let the journal's log grow, as a full disk does, from before the commit on."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    log = journal_path(rig.settings.journal.url)
+    log = journal_path(any_rig.settings.journal.url)
     log = log.with_name(log.name + "-wal")
     refused: list[int] = []
 
@@ -89,11 +124,11 @@ def test_g7_the_disk_is_full_at_any_commit_and_nothing_is_done_unrecorded(rig: R
         refused.append(log.stat().st_size)
         resource.setrlimit(resource.RLIMIT_FSIZE, (refused[-1], hard))
 
-    rig.heal = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    passed = whole_run(rig, street)
+    any_rig.heal = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    passed = whole_run(any_rig, any_street)
     positions = [position for position, name in enumerate(passed) if name == "before a commit"]
     for position in positions:
-        run(rig, street, position, fill)
+        run(any_rig, any_street, position, fill)
     assert len(refused) >= len(positions)
 
 
