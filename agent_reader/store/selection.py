@@ -226,10 +226,16 @@ class _Source:
 
 
 def _source(selection: Selection, *, needs_emails: bool) -> _Source:
-    conjuncts = _conjuncts(selection)
-    matches = [each for each in conjuncts if _is_match(each) or _is_narrowed_by_tokens(each)]
-    ranges = [each for each in conjuncts if isinstance(each, Received)]
-    others = [_condition(each) for each in conjuncts if not _is_match(each) and not isinstance(each, Received)]
+    matches, ranges, others = list[Selection](), list[Received](), list[Statement]()
+    for each in _conjuncts(selection):
+        if isinstance(each, Received):
+            ranges.append(each)
+        elif _is_match(each):
+            matches.append(each)
+        else:
+            if _is_narrowed_by_tokens(each):
+                matches.append(each)
+            others.append(_condition(each))
     needs_emails = needs_emails or bool(others)
     match matches:
         case []:
@@ -241,7 +247,7 @@ def _source(selection: Selection, *, needs_emails: bool) -> _Source:
             first = Statement("b.mailbox_key = ?", (mailbox_key,))
         case _:
             table, order, emails = "search", _PLACE, f"e.place = {_PLACE}"
-            first = Statement("search MATCH ?", (_match(All(tuple(matches))),))
+            first = Statement("search MATCH ?", (_match_all(matches),))
     if needs_emails and emails:
         # CROSS keeps the order of the loops: hits first, in the order of dates, and an Email for each.
         table += f" CROSS JOIN emails e ON {emails}"
@@ -276,7 +282,13 @@ def _is_match(selection: Selection) -> bool:
 
 def _is_narrowed_by_tokens(selection: Selection) -> bool:
     """Whether tokens say what it needs, so that few Emails are left to be looked into."""
-    return isinstance(selection, HasHeader) and tokens.of_header(selection.name, selection.text) is not None
+    match selection:
+        case HasHeader(name, text):
+            return tokens.of_header(name, text) is not None
+        case All(of) | AnyOf(of):
+            return all(_is_match(each) or _is_narrowed_by_tokens(each) for each in of)
+        case _:
+            return False
 
 
 def _match(selection: Selection) -> str:

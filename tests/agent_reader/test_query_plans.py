@@ -78,6 +78,15 @@ def _without_number(step: str) -> str:
         ({"filter": {"text": "word", "minSize": 10}}, "SCAN search VIRTUAL TABLE INDEX"),
         ({"filter": {"text": "word", "header": ["X-A"]}}, "SCAN search VIRTUAL TABLE INDEX"),
         ({"filter": {"header": ["Message-ID", "<1@x>"]}}, "SCAN search VIRTUAL TABLE INDEX"),
+        (
+            {
+                "filter": {
+                    "operator": "OR",
+                    "conditions": [{"header": ["References", "<1@x>"]}, {"header": ["In-Reply-To", "<1@x>"]}],
+                }
+            },
+            "SCAN search VIRTUAL TABLE INDEX",
+        ),
         ({"filter": {"header": ["References", "<1@x> <2@x>"]}}, "SCAN search VIRTUAL TABLE INDEX"),
         ({"filter": {"text": "word"}, "collapseThreads": True}, "SCAN search VIRTUAL TABLE INDEX"),
         ({"filter": {"someInThreadHaveKeyword": "$seen"}}, "SCAN e"),
