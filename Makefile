@@ -116,9 +116,9 @@ jmap-oracle: ## our Email/get beside Cyrus's, field by field; writes docs/jmap-o
 	@deploy/test_servers
 	@$(BIN)/python -m tests.conformance.oracle
 
-system: ## installed under a real systemd, in a container of its own; as root, with systemd-container and debootstrap
+system: ## installed under a real systemd, with and without the gate, and besieged; as root, with systemd-container and debootstrap
 	@deploy/environment dev $(VENV)
-	@$(BIN)/python -m pytest --noconftest tests/system/check_installed.py $(ARGS)
+	@$(BIN)/python -m pytest --noconftest tests/system/check_*.py $(ARGS)
 
 docs: ## what is made from the code: docs/errors.md and docs/configuration.md
 	@deploy/environment dev $(VENV)

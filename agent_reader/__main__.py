@@ -32,6 +32,8 @@ app.command()(status)
 app.command()(forget)
 
 _WRONG: Final = 2
+# Never the modules of the folder that an agent happens to work in: a project may hold a `typer.py` or an `mcp.py`.
+_AGAIN: Final = (sys.executable, "-I" if sys.flags.isolated else "-P")
 
 Config = Annotated[Path, typer.Option("--config", help="The configuration file.", metavar="PATH")]
 
@@ -87,7 +89,7 @@ def parse_message(
 def mcp_relay(context: typer.Context) -> None:
     """Speak MCP over standard input and output, as the agent's own user; MCP clients start this."""
     # A process of its own: the relay has no code that speaks IMAP in its memory either.
-    os.execv(sys.executable, [sys.executable, "-m", "agent_reader.relay", *context.args])  # noqa: S606 - no shell
+    os.execv(sys.executable, [*_AGAIN, "-m", "agent_reader.relay", *context.args])  # noqa: S606 - no shell
 
 
 @app.command(
@@ -95,7 +97,7 @@ def mcp_relay(context: typer.Context) -> None:
 )
 def digest(context: typer.Context) -> None:
     """Tell what came, what waits for an answer and what became of proposals, as the agent's own user."""
-    os.execv(sys.executable, [sys.executable, "-m", "agent_reader.relay.digest_command", *context.args])  # noqa: S606 - no shell
+    os.execv(sys.executable, [*_AGAIN, "-m", "agent_reader.relay.digest_command", *context.args])  # noqa: S606 - no shell
 
 
 @app.command(
@@ -103,7 +105,7 @@ def digest(context: typer.Context) -> None:
 )
 def watch(context: typer.Context) -> None:
     """Wake a program when mail arrives, as the agent's own user."""
-    os.execv(sys.executable, [sys.executable, "-m", "agent_reader.relay.watch_command", *context.args])  # noqa: S606 - no shell
+    os.execv(sys.executable, [*_AGAIN, "-m", "agent_reader.relay.watch_command", *context.args])  # noqa: S606 - no shell
 
 
 @app.command("client-config")

@@ -3,6 +3,7 @@
 It makes no mailbox and moves nothing: EXAMINE, LIST and MYRIGHTS are all that it says.
 """
 
+import pwd
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,16 +123,30 @@ def _what_the_server_allows(seen: _Seen, queue: dict[str, str]) -> list[str]:
 
 
 def _uids(dialogue: Dialogue) -> tuple[str, str]:
-    def wrong(given: str) -> str | None:
-        return (
-            None if all(part.strip().isdecimal() for part in given.split(",")) else "numbers with commas (id -u NAME)"
-        )
+    def asked(key: str, question: str) -> str:
+        given = dialogue.text(key, f"{question} (names or uids, with commas)", check=_unknown_users)
+        return ", ".join(str(_uid(each)) for each in given.split(","))
 
-    agents = dialogue.text("agent_uids", "The uids that agents run under", check=wrong)
-    people = dialogue.text("reviewer_uids", "The uids of the people who decide", check=wrong)
+    agents = asked("agent_uids", "The users that agents run as")
+    people = asked("reviewer_uids", "The users of the people who decide")
     if {uid.strip() for uid in agents.split(",")} & {uid.strip() for uid in people.split(",")}:
         dialogue.say("An agent that runs as the person who decides is not separated: it can decide by itself.")
     return agents, people
+
+
+def _unknown_users(given: str) -> str | None:
+    unknown = [each.strip() for each in given.split(",") if _uid(each) is None]
+    return f"no user of this machine: {shown(', '.join(unknown))}" if unknown else None
+
+
+def _uid(name_or_uid: str) -> int | None:
+    given = name_or_uid.strip()
+    if given.isdecimal():
+        return int(given)
+    try:
+        return pwd.getpwnam(given).pw_uid
+    except KeyError:
+        return None
 
 
 def _written(

@@ -36,9 +36,10 @@ def ask_login(
     `secret`: how the password comes (`secret_file`, `secret_command` or `secret_credential`). Raises
     `ConfigurationError`, and `ImapFailure` where nobody is there to mend what failed.
     """
+    said: dict[str, str] = {}
     for _ in range(_TRIES):
         try:
-            login = _asked(dialogue, login_id, secret)
+            login = _asked(dialogue, login_id, secret, said)
         except ValidationError as error:
             dialogue.say(f"  {error.errors(include_url=False, include_input=False)[0]['msg']}")
             if not dialogue.is_attended:
@@ -50,17 +51,27 @@ def ask_login(
             if not dialogue.is_attended:
                 raise
             dialogue.say(f"  {failure.detail}\n  {failure.fix}")
+            if failure.code == "login_refused" and _password_is_wrong(dialogue):
+                raise
     raise ImapFailure("login_refused", "The login did not work.", "Start again when you know it.", retryable=False)
 
 
-def _asked(dialogue: Dialogue, login_id: str, secret: dict[str, Any]) -> ImapLogin:
-    host = dialogue.text("host", "IMAP server (host name)")
+def _password_is_wrong(dialogue: Dialogue) -> bool:
+    """Whether the person wants to give another password, which is not asked for here."""
+    question = "Try with other answers (again), or end here to give another password (end)"
+    return dialogue.choice("after_refusal", question, ("again", "end"), default="again") == "end"
+
+
+def _asked(dialogue: Dialogue, login_id: str, secret: dict[str, Any], said: dict[str, str]) -> ImapLogin:
+    """Ask for one login; what was `said` before is offered again."""
+    host = said["host"] = dialogue.text("host", "IMAP server (host name)", default=said.get("host"))
     for names, note in _PROVIDERS:
         if any(name in host.lower() for name in names):
             dialogue.say(f"  {note}")
-    tls = dialogue.choice("tls", "Security: tls, starttls or none", ("tls", "starttls", "none"), default="tls")
+    tls = dialogue.choice("tls", "Security: tls, starttls or none", ("tls", "starttls", "none"), default=said.get("tls", "tls"))
+    said["tls"] = tls
     port = dialogue.text("port", "Port", default=_PORTS[tls], check=_port)
-    user = dialogue.text("user", "User name of this login")
+    user = said["user"] = dialogue.text("user", "User name of this login", default=said.get("user"))
     ca_file = dialogue.text("ca_file", "CA file of a private authority, - for none", default="-")
     return ImapLogin.model_validate(
         {"id": login_id, "host": host, "port": int(port), "tls": tls, "user": user, **secret}

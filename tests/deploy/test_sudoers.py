@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -76,3 +77,22 @@ def test_the_installer_tells_what_it_would_do_for_an_agent() -> None:
     assert 0 == done.returncode, done.stderr
     assert "+ write /etc/sudoers.d/mailwarrant for root" in done.stdout
     assert "agent-reader-doctor@.service" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["mcp", "digest", "watch"])
+def test_no_module_of_the_folder_that_an_agent_works_in_is_ever_run(tmp_path: Path, command: str) -> None:
+    for name in ("typer", "mcp", "httpx", "agent_reader", "shared", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text("import pathlib; pathlib.Path(__file__).with_name('owned').touch()\n")
+    start = "import sys; sys.argv = ['agent-reader', *sys.argv[1:]]; from agent_reader.__main__ import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", start, command, "--help"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert 0 == done.returncode, done.stderr
+    assert "token-file" in done.stdout
+    assert not (tmp_path / "owned").exists()

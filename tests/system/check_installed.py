@@ -39,13 +39,7 @@ ADA, AGENT = 1500, 1501
 
 @pytest.fixture(scope="module")
 def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    folder = tmp_path_factory.mktemp("system")
-    tree = fresh_tree(folder)
-    for name, uid in (("ada", ADA), ("agent", AGENT)):
-        in_tree(tree, "useradd", "--create-home", "--uid", str(uid), name)
-    in_tree(tree, "useradd", "--system", "--no-create-home", "mailwarrant-test")
-    write_mail_server(tree)
-    write_answers(tree)
+    tree = tree_with_mail(fresh_tree(tmp_path_factory.mktemp("system")))
     with Machine(tree) as running:
         running.said("systemctl", "enable", "--now", "test-imap.service")
         yield running
@@ -54,6 +48,16 @@ def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             said = running.run("journalctl", "-o", "cat", "-n", "200", "-u", "agent-reader", "-u", "change-executor")
             sys.stderr.write(said.stdout)
     shutil.rmtree(tree, ignore_errors=True)
+
+
+def tree_with_mail(tree: Path) -> Path:
+    """Give a tree its people, its mail server and the answers of a set-up."""
+    for name, uid in (("ada", ADA), ("agent", AGENT)):
+        in_tree(tree, "useradd", "--create-home", "--uid", str(uid), name)
+    in_tree(tree, "useradd", "--system", "--no-create-home", "mailwarrant-test")
+    write_mail_server(tree)
+    write_answers(tree)
+    return tree
 
 
 def in_tree(tree: Path, *command: str) -> str:
