@@ -148,8 +148,6 @@ def make_app(
     `passwords` where argon2's defaults do not fit the machine. `app.state.hub.close()` ends the open streams, so
     that a server need not wait for them.
     """
-    hub = Hub()
-    reader = ReaderLink(settings.reader.socket, settings.reader.uid)
     room = Room(
         settings,
         journal,
@@ -158,20 +156,23 @@ def make_app(
         passwords or Passwords(),
         separated,
         secure,
-        hub,
-        reader,
+        Hub(),
+        ReaderLink(settings.reader.socket, settings.reader.uid),
         Challenges(random_octets),
         relying_party(settings.review),
     )
+    return _application(room, allowed_hosts(settings.review) if hosts is None else hosts)
 
+
+def _application(room: Room, hosts: frozenset[str]) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        journal.listen(hub.wake)
+        room.journal.listen(room.hub.wake)
         try:
             yield
         finally:
-            hub.close()
-            journal.unlisten(hub.wake)
+            room.hub.close()
+            room.journal.unlisten(room.hub.wake)
 
     app = FastAPI(
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
@@ -186,8 +187,8 @@ def make_app(
     )
     for method, path, access, handler in ROUTES:
         app.add_api_route(path, _DOORMEN[access](room, handler), methods=[method], response_model=None)
-    app.add_middleware(Gate, hosts=allowed_hosts(settings.review) if hosts is None else hosts, secure=secure)
-    app.state.hub = hub
+    app.add_middleware(Gate, hosts=hosts, secure=room.secure)
+    app.state.hub = room.hub
     return app
 
 
