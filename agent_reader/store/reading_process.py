@@ -29,6 +29,8 @@ MOST_DEATHS: Final = 3
 
 # Of 64 MiB a message takes some seconds; on a machine that is busy with other things, ten times that.
 ANSWER_SECONDS: Final = 60.0
+# It loads what it reads with, which takes less than one.
+START_SECONDS: Final = 60.0
 # The most that an unprivileged process gets: both sides can then be a batch ahead of each other.
 _PIPE_OCTETS: Final = 1024 * 1024
 _PIECE: Final = 1024 * 1024
@@ -246,6 +248,6 @@ class ReadingProcess:
         descriptor = pipe.fileno()
         poll = select.poll()
         poll.register(descriptor, event)
-        if not poll.poll(self._seconds * 1000):
+        if not poll.poll((self._seconds if self._is_ready else START_SECONDS) * 1000):
             raise _Died
         return descriptor

@@ -62,7 +62,8 @@ class Backlog:
     @property
     def is_to_be_surveyed(self) -> bool:
         """Whether the server has to be asked before the next batch can be chosen."""
-        return bool(self.unseen) and self.reached <= min(self.seen, default=Age.OLDER)
+        # What is not seen may be as new as what is, and no newer: that is in no hurry, and each that is seen takes memory.
+        return bool(self.unseen) and (not self.seen or self.reached < min(self.seen))
 
     def to_survey(self) -> list[int]:
         """Take the newest UIDs that nothing is known of."""

@@ -43,6 +43,9 @@ def test_what_is_not_seen_yet_is_taken_to_be_as_new_as_the_last_that_was() -> No
     assert (Age.WEEK, True) == (backlog.age, backlog.is_to_be_surveyed)
     uids = backlog.to_survey()
     backlog.surveyed(uids, dict.fromkeys(uids, days_old(1)), NOW)
+    # Nothing that is not seen is newer than these: they come in first, and only what is needed is asked about.
+    assert (Age.WEEK, False) == (backlog.age, backlog.is_to_be_surveyed)
+    backlog.drop(uids)
     assert (Age.WEEK, True) == (backlog.age, backlog.is_to_be_surveyed)
     uids = backlog.to_survey()
     backlog.surveyed(uids, {uid: days_old(1 if uid > 500 else 40) for uid in uids}, NOW)

@@ -28,6 +28,8 @@ from tests.servers.dovecot_config import MAIL_USER
 _DEFAULT_MESSAGES: Final = 20_000
 # Seconds between two looks at a reader that syncs; each costs it a few milliseconds.
 _LOOK_SECONDS: Final = 0.5
+# How often the memory is told on the way.
+_TELLINGS: Final = 5
 _MOST_SECONDS: Final = 3_600.0
 _WEEK: Final = timedelta(days=7)
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -89,9 +91,11 @@ def _first_sync(mailbox: LargeMailbox, server: Dovecot, folder: Path) -> None:
     with reader.serve() as process:
         address = process.address()
         _line(f"{'reader: session answers':28} {time.monotonic() - began:8.2f} s after the start")
-        _await(mailbox, address, token, began)
-        cost = _cost_of(process, time.monotonic() - began)
-        _say("reader, searchable", mailbox.messages, cost)
+        most = _await(mailbox, process, address, token, began)
+        _say("reader, searchable", mailbox.messages, _cost_of(process, time.monotonic() - began, most))
+        own, beside = _cpu_seconds(process)
+        _line(f"{'reader: CPU':28} {own:8.1f} s itself, {beside:.1f} s the processes that read for it")
+        _line(f"{'reader: memory of itself':28} {_megabytes(process.process.pid, 'VmHWM'):8.0f} MB at most")
         _line(f"{'reader: memory afterwards':28} {_status_megabytes(process, 'VmRSS'):8.0f} MB")
         measure_new_message(server, address, token)
         process.end(by_signal=15)
@@ -100,15 +104,19 @@ def _first_sync(mailbox: LargeMailbox, server: Dovecot, folder: Path) -> None:
     measure_resync(server, reader)
 
 
-def _await(mailbox: LargeMailbox, address: str, token: str, began: float) -> None:
-    """Ask until everything is searchable; say when the last week was, and how long the slowest answer took."""
+def _await(mailbox: LargeMailbox, process: ReaderProcess, address: str, token: str, began: float) -> float:
+    """Ask until everything is searchable; return the most memory, in MB, of the reader and those that read for it.
+
+    Says when the last week was there, what memory it has on the way, and how long the slowest answer took.
+    """
     since = mailbox.newest - _WEEK
     of_week = sum(
         mailbox.received_at(number) >= since for number in range(max(0, mailbox.messages - 1_000), mailbox.messages)
     )
     week = {"inMailbox": _inbox(address, token), "after": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
-    slowest = 0.0
+    slowest = most = 0.0
     is_week_there = False
+    told_at = mailbox.messages // _TELLINGS
     while time.monotonic() - began < _MOST_SECONDS:
         asked = time.monotonic()
         counted, listed = ask(
@@ -121,9 +129,15 @@ def _await(mailbox: LargeMailbox, address: str, token: str, began: float) -> Non
         if not is_week_there and counted[1]["total"] >= of_week:
             is_week_there = True
             _line(f"{'reader: the last week':28} {time.monotonic() - began:8.2f} s after the start")
-        if listed[1]["list"][0]["totalEmails"] >= mailbox.messages:
+        held = listed[1]["list"][0]["totalEmails"]
+        resident = _status_megabytes(process, "VmRSS")
+        most = max(most, resident)
+        if held >= told_at:
+            told_at += mailbox.messages // _TELLINGS
+            _line(f"{f'reader: {held} there':28} {time.monotonic() - began:8.1f} s, {resident:.0f} MB")
+        if held >= mailbox.messages:
             _line(f"{'reader: slowest answer':28} {slowest:8.2f} s meanwhile")
-            return
+            return most
         time.sleep(_LOOK_SECONDS)
     raise TimeoutError(f"not all came in within {_MOST_SECONDS:.0f} s")
 
@@ -166,15 +180,26 @@ def _run(command: list[str], given: str) -> Cost:
     return Cost(time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
 
 
-def _cost_of(process: ReaderProcess, seconds: float) -> Cost:
-    """What a reader and the processes that it started have used so far."""
-    ticks = 0
-    megabytes = 0.0
-    for pid in (process.process.pid, *_children(process.process.pid)):
+def _cost_of(process: ReaderProcess, seconds: float, most_megabytes: float) -> Cost:
+    """What a reader and the processes that it started, those that ended too, have used so far."""
+    own, beside = _cpu_seconds(process)
+    return Cost(seconds, own + beside, most_megabytes)
+
+
+def _cpu_seconds(process: ReaderProcess) -> tuple[float, float]:
+    """Of the reader itself, and of the processes beside it."""
+    pid = process.process.pid
+    own, beside = _ticks(pid, 11), _ticks(pid, 13) + sum(_ticks(child, 11) for child in _children(pid))
+    return own / _TICKS, beside / _TICKS
+
+
+def _ticks(pid: int, field: int) -> int:
+    """User and system time: field 11 of a process, 13 of its children that ended (proc(5), from the state on)."""
+    try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(fields[11]) + int(fields[12])
-        megabytes += _megabytes(pid, "VmHWM")
-    return Cost(seconds, ticks / _TICKS, megabytes)
+    except FileNotFoundError:  # it ended just now, and counts among those
+        return 0
+    return int(fields[field]) + int(fields[field + 1])
 
 
 def _children(pid: int) -> list[int]:
@@ -187,7 +212,11 @@ def _status_megabytes(process: ReaderProcess, name: str) -> float:
 
 
 def _megabytes(pid: int, name: str) -> float:
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return 0.0
+    for line in status.splitlines():
         if line.startswith(f"{name}:"):
             return int(line.split()[1]) / 1024
     return 0.0

@@ -1,0 +1,225 @@
+"""Reading beside the reader: real processes, killed and killing; what is told of it, and that nothing else is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_reader.errors import ReadingEnded
+from agent_reader.keep import Keep
+from agent_reader.store import Store
+from agent_reader.store.reader import LONG_BACKLOG
+from agent_reader.store.reading_child import answer
+from agent_reader.store.reading_process import CHILD, DIED, CannotRead, ReadingProcess, ReadingProcesses, process_count
+from agent_reader.store.reading_wire import Asked, AskedHeader, AskedMessage
+from tests.agent_reader.mirrored import ACCOUNT, fetched, letter, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from agent_reader.store import AccountMirror
+
+_KILLER, _HANGER = "this one kills", "this one never ends"
+
+# The process as it is, with a fault such as a library may have.
+_FAULTY = f"""
+import os, signal, time
+from agent_reader.store import reading_child
+read = reading_child.read
+def faulty(fetched, *rest):
+    if {_KILLER.encode()!r} in fetched.octets:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    while {_HANGER.encode()!r} in fetched.octets:
+        time.sleep(60)
+    return read(fetched, *rest)
+reading_child.read = faulty
+reading_child.main()
+"""
+FAULTY = (sys.executable, "-c", _FAULTY)
+# The process as it is, but what it answers is what it has.
+_TELLING = """
+import os, sys
+from agent_reader.store import reading_child
+def told(_):
+    descriptors = [each for each in range(64) if os.path.exists(f"/proc/self/fd/{each}")]
+    rooms = ("ssl", "imaplib", "imapclient", "agent_reader.store.database")
+    loaded = [each for each in rooms if each in sys.modules]
+    has = [sorted(set(os.environ) - {"LC_CTYPE"}), descriptors, loaded, os.getcwd()]
+    return reading_child.Answer(None, (), repr(has))
+reading_child.answer = told
+reading_child.main()
+"""
+
+
+def asked(uid: int, text: str) -> AskedMessage:
+    message = fetched(uid, letter(text))
+    return AskedMessage("F1", 1, uid, message.internaldate, message.size, message.octets, b"", Keep.EVERYTHING)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def process(stack: ExitStack, command: Sequence[str] = CHILD, seconds: float = 60) -> ReadingProcess:
+    made = ReadingProcess(command, seconds)
+    stack.callback(made.close)
+    return made
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_process_reads_as_the_reader_itself_does(stack: ExitStack) -> None:
+    wanted: list[Asked] = [
+        asked(1, "one"),
+        AskedHeader(b"Message-ID: <a@x>\r\nSubject: hello\r\n\r\n"),
+        asked(2, "zwei: Größe"),
+    ]
+    assert [answer(each) for each in wanted] == process(stack).read(wanted)
+
+
+def test_a_process_has_no_environment_no_descriptor_and_no_code_that_speaks_imap(stack: ExitStack) -> None:
+    (told,) = process(stack, (sys.executable, "-c", _TELLING)).read([asked(1, "one")])
+    assert repr([[], [0, 1, 2], [], "/"]) == told.error
+
+
+def test_a_killed_process_is_begun_anew_and_nothing_is_lost(stack: ExitStack) -> None:
+    reading = process(stack)
+    reading.read([asked(1, "one")])
+    first = reading.pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+    wanted = [asked(uid, f"letter {uid}") for uid in range(1, 40)]
+    assert [answer(each) for each in wanted] == reading.read(wanted)
+    assert first != reading.pid
+
+
+def test_a_message_that_kills_the_process_is_told_from_the_others(stack: ExitStack) -> None:
+    texts = ["one", _KILLER, "three", _KILLER, "five"]
+    answers = process(stack, FAULTY).read([asked(uid, text) for uid, text in enumerate(texts)])
+    assert ["", DIED, "", DIED, ""] == [each.error for each in answers]
+    assert [True, False, True, False, True] == [each.reading is not None for each in answers]
+
+
+def test_a_message_that_is_never_read_is_told_from_the_others(stack: ExitStack) -> None:
+    hurried = process(stack, FAULTY, seconds=1)
+    assert ["", DIED] == [each.error for each in hurried.read([asked(1, "one"), asked(2, _HANGER)])]
+
+
+def test_a_process_that_cannot_be_started_says_so_and_the_reader_reads_itself(tmp_path: Path) -> None:
+    for command in (("/nonexistent",), (sys.executable, "-c", "raise SystemExit(1)")):
+        reading = ReadingProcess(command)
+        with pytest.raises(CannotRead):
+            reading.read([asked(1, "one")])
+        reading.close()
+    folder = tmp_path / "store"
+    with closing(Store(folder, _now, processes=lambda: ReadingProcesses(1, ("/nonexistent",)))) as store:
+        mirror, inbox = _begun(store)
+        takes = [mirror.begin_add(inbox, [fetched(uid, letter(f"letter {uid}"))]) for uid in (1, 2, 3)]
+        for take in takes:
+            take()
+        assert {1, 2, 3} == set(mirror.states(inbox))
+
+
+def test_one_message_that_kills_the_reading_is_set_aside_and_the_others_come_in(tmp_path: Path) -> None:
+    with closing(Store(tmp_path / "store", _now, processes=lambda: ReadingProcesses(2, FAULTY))) as store:
+        mirror, inbox = _begun(store)
+        texts = {1: "one", 2: _KILLER, 3: "three", 4: "four"}
+        takes = [
+            mirror.begin_add(inbox, [fetched(uid, letter(texts[uid])) for uid in uids]) for uids in ((1, 2), (3, 4))
+        ]
+        for take in takes:
+            take()
+        assert {1, 3, 4} == set(mirror.states(inbox))
+        aside = mirror.set_aside(inbox)
+        assert {2: ("message_unreadable", DIED)} == {uid: (each.code, each.cause) for uid, each in aside.items()}
+
+
+def test_what_a_process_says_of_other_octets_is_not_believed(tmp_path: Path) -> None:
+    lying = (
+        "from agent_reader.store import reading_child as child\n"
+        "from msgspec.structs import replace\n"
+        "true = child.answer\n"
+        "child.answer = lambda asked: true(replace(asked, octets=b'Subject: another\\r\\n\\r\\n'))\n"
+        "child.main()\n"
+    )
+    folder = tmp_path / "store"
+    with closing(Store(folder, _now, processes=lambda: ReadingProcesses(1, (sys.executable, "-c", lying)))) as store:
+        mirror, inbox = _begun(store)
+        mirror.begin_add(inbox, [fetched(1, letter("one"))])()
+        assert {} == mirror.states(inbox)
+        assert "message_unreadable" == mirror.set_aside(inbox)[1].code
+
+
+def test_an_end_interrupts_what_is_read_and_leaves_no_process(tmp_path: Path) -> None:
+    made: list[ReadingProcesses] = []
+
+    def make() -> ReadingProcesses:
+        made.append(ReadingProcesses(1, FAULTY))
+        return made[-1]
+
+    with closing(Store(tmp_path / "store", _now, processes=make)) as store:
+        mirror, inbox = _begun(store)
+        mirror.begin_add(inbox, [fetched(1, letter("one"))])()
+        (pid,) = made[0].pids()
+        endless, waiting = (mirror.begin_add(inbox, [fetched(uid, letter(_HANGER))]) for uid in (2, 3))
+        ending = threading.Thread(target=mirror.stop_reading)
+        ending.start()
+        for take in (endless, waiting):
+            with pytest.raises(ReadingEnded):
+                take()
+        ending.join(30)
+        assert not is_running(pid)
+        # Nothing of it is taken for a message's fault.
+        assert {} == mirror.set_aside(inbox)
+        assert {1} == set(mirror.states(inbox))
+
+
+def test_processes_are_there_for_a_long_backlog_and_end_with_it(tmp_path: Path) -> None:
+    made: list[ReadingProcesses] = []
+
+    def make() -> ReadingProcesses:
+        made.append(ReadingProcesses(1))
+        return made[-1]
+
+    with closing(Store(tmp_path / "store", _now, processes=make)) as store:
+        mirror = store.account(ACCOUNT)
+        mirror.await_backlog(LONG_BACKLOG - 1)
+        assert [] == made
+        mirror.await_backlog(LONG_BACKLOG)
+        mirror.await_backlog(LONG_BACKLOG)
+        assert 1 == len(made)
+        mirror.await_backlog(0)
+        assert [] == made[0].pids()
+
+
+def test_a_core_is_left_to_the_reader() -> None:
+    assert [1, 1, 2, 3, 3] == [process_count(cores) for cores in (1, 2, 3, 4, 64)]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _begun(store: Store) -> tuple[AccountMirror, str]:
+    mirror = store.account(ACCOUNT)
+    mirror.put_mailboxes([listed("INBOX")])
+    (inbox,) = mirror.mailboxes()
+    mirror.restart(inbox.id, 1000)
+    mirror.await_backlog(LONG_BACKLOG)
+    return mirror, inbox.id
