@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import secrets
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -87,3 +89,42 @@ def test_a_copy_may_leave_the_index_out_and_only_the_newest_are_kept(tmp_path: P
     assert {"access.db", "manifest.json"} == {each.name for each in made[-1].iterdir()}
     with pytest.raises(ConfigurationError, match="nothing to copy"):
         backup_files(tmp_path / "empty", copies, NOW)
+
+
+def test_what_probes_found_comes_along_and_a_copy_of_newer_tables_is_refused(tmp_path: Path) -> None:
+    folder, copies = tmp_path / "store", tmp_path / "copies"
+    with mirrored(folder) as account, access(folder):
+        filled(account, 1)
+        (folder / "rights-main.json").write_text("{}")
+        copy = backup_files(folder, copies, NOW)
+    assert "rights-main.json" in {each.name for each in copy.iterdir()}
+    manifest = copy / "manifest.json"
+    told = manifest.read_text()
+    for file in json.loads(told)["files"]:
+        if file["version"] is not None:
+            newer = told.replace(f'"version": "{file["version"]}"', '"version": "9999"')
+            manifest.write_text(newer)
+            with pytest.raises(ConfigurationError, match="version 9999"):
+                restore_files(tmp_path / "back", copy, secrets.token_bytes)
+            assert not list((tmp_path / "back").glob("*.db"))
+    manifest.write_text(told)
+    # A log of a file that is not there any more would be taken for this one's.
+    (tmp_path / "back").mkdir(exist_ok=True)
+    (tmp_path / "back" / "access.db-wal").write_text("")
+    with pytest.raises(ConfigurationError, match="is there already"):
+        restore_files(tmp_path / "back", copy, secrets.token_bytes)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can own what is another user's")
+def test_root_makes_no_files_in_a_store_of_another_user(tmp_path: Path) -> None:
+    folder, copies = tmp_path / "store", tmp_path / "copies"
+    with mirrored(folder) as account, access(folder):
+        filled(account, 1)
+        copy = backup_files(folder, copies, NOW)
+    (tmp_path / "theirs").mkdir()
+    for place in (folder, tmp_path / "theirs"):
+        os.chown(place, 12345, 12345)
+    with pytest.raises(ConfigurationError, match="12345"):
+        backup_files(folder, copies, NOW + timedelta(days=1))
+    with pytest.raises(ConfigurationError, match="12345"):
+        restore_files(tmp_path / "theirs", copy, secrets.token_bytes)

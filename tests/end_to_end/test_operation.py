@@ -80,6 +80,9 @@ def test_a_monitor_sees_the_whole_path_and_no_log_holds_a_word_of_it(dovecot: Do
     assert done["mailwarrant_refused_requests_total"] >= 1
     assert not [name for name in read | done if name.startswith("mailwarrant_refused_lines")]
     assert 200 == httpx.get(f"{reader}/health").status_code
+    for address in (reader, executor):
+        for path in ("metrics", "health"):
+            assert "canary" not in httpx.get(f"{address}/{path}").text
     told = httpx.get(f"{executor}/health").json()
     assert ("ok", True, False) == (told["status"], told["worker"], told["stopped"])
     assert told["events"] <= numbers(executor)["mailwarrant_journal_events_total"]
