@@ -1,10 +1,9 @@
 """Lines of text from runs, blocks, lists, cells and quotes: the layout of what HTML says, in plain text."""
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
-_SPACES: Final = re.compile(r"[ \t\n\f\r]++")
+_SPACES: Final = "\t\n\f\r"
 
 # Deeper quotes and lists are drawn no deeper: a prefix must not outgrow its text.
 _MAX_DRAWN_DEPTH: Final = 10
@@ -12,6 +11,15 @@ _MAX_DRAWN_DEPTH: Final = 10
 _RULE: Final = "----------"
 _CELL: Final = " | "
 _MAX_START_DIGITS: Final = 6
+
+
+def _collapsed(text: str) -> str:
+    """White space as HTML has it, each run as one blank. Twice the length at most is looked at: runs halve."""
+    for space in _SPACES:
+        text = text.replace(space, " ")
+    while "  " in text:
+        text = text.replace("  ", " ")
+    return text
 
 
 @dataclass(slots=True)
@@ -59,7 +67,7 @@ class TextWriter:
                 self._keeps_indent = True
                 self._add(line)
             return
-        text = _SPACES.sub(" ", text)
+        text = _collapsed(text)
         if self._ends_with_space:
             text = text.removeprefix(" ")
         self._add(text)
