@@ -16,7 +16,8 @@ from agent_reader.access import chain, database, problems, read_log, scope_text
 from agent_reader.access.agents import Agent, KnownToken
 from agent_reader.access.budgets import Budgets
 from agent_reader.access.chain import Link, Verified
-from agent_reader.access.read_log import Line, Shown, microseconds, moment_of
+from agent_reader.access.read_log import Line, Record, Shown, microseconds, moment_of
+from agent_reader.access.together import Together
 from agent_reader.errors import AccessUnavailable
 from agent_reader.scope import ORDINARY, Scope
 from shared.link import MAX_READS, Read, WasOpened
@@ -53,6 +54,7 @@ class Access:
         # Apart, so that a look at a token never waits for a commit.
         self._writer, self._reader = database.connect(path), database.connect(path, read_only=True)
         self._writing_turn, self._reading_turn = threading.Lock(), threading.Lock()
+        self._records = Together(self._write_records)
 
     def __enter__(self) -> Self:
         return self
@@ -179,11 +181,7 @@ class Access:
             self.budgets.charge(agent, octets)
         if not shown and not self._has_old_uses():
             return
-        now = self._clock()
-        with self._transaction() as connection:
-            read_log.append(connection, now, agent, shown)
-            read_log.prune(connection, now, self._keep)
-            self._note_uses(connection)
+        self._records.write(Record(agent, shown))
 
     def reads(
         self, agent: str, since: datetime | None = None, cursor: int | None = None, limit: int = MAX_READS
@@ -224,6 +222,13 @@ class Access:
     def _octets_since(self, token_id: str, since: datetime) -> int:
         with self._look() as connection:
             return read_log.octets_since(connection, token_id, since)
+
+    def _write_records(self, records: Sequence[Record]) -> None:
+        now = self._clock()
+        with self._transaction() as connection:
+            read_log.append(connection, now, records)
+            read_log.prune(connection, now, self._keep)
+            self._note_uses(connection)
 
     def _has_old_uses(self) -> bool:
         oldest = min((at for at, _ in list(self._uses.values())), default=None)

@@ -12,9 +12,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import apsw
+import msgspec
 
 NO_DIGEST: Final = bytes(32)
 
@@ -50,7 +51,15 @@ class Row:
             self.peer,
             self.bodies,
         ]
-        return hashlib.sha256(previous + json.dumps(content, separators=(",", ":"), sort_keys=True).encode()).digest()
+        return hashlib.sha256(previous + _canonical(content)).digest()
+
+
+def _canonical(content: list[Any]) -> bytes:
+    encoded = msgspec.json.encode(content, order="sorted")
+    # Ten times faster, and the same octets but for what it leaves as it is: DEL, and all that is not ASCII.
+    if encoded.isascii() and b"\x7f" not in encoded:
+        return encoded
+    return json.dumps(content, separators=(",", ":"), sort_keys=True).encode()
 
 
 @dataclass(frozen=True, slots=True)

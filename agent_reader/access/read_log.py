@@ -1,12 +1,13 @@
 """The read log: what each agent was shown. Rows are only ever appended, and let go at the old end when they are old."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import apsw
+import msgspec
 
 from agent_reader.access import chain
 from agent_reader.access.agents import Agent
@@ -37,6 +38,14 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """What one answer shows, and to whom."""
+
+    agent: Agent
+    shown: Sequence[Shown]
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """A row of the read log as a person or a program reads it; `at` is aware UTC."""
 
@@ -53,57 +62,61 @@ class Line:
     has_bodies: bool
 
 
-def append(connection: apsw.Connection, at: datetime, agent: Agent, shown: Iterable[Shown]) -> None:
+def append(connection: apsw.Connection, at: datetime, records: Sequence[Record]) -> None:
     """Append what was shown, in the caller's transaction."""
     moment = microseconds(at)
     last = chain.head(connection)
-    for call in shown:
-        for row in _rows_of(call, agent, moment, last.key + 1):
-            last = chain.Link(row.key, row.digest(last.digest))
-            connection.execute(
-                "INSERT INTO reads (key, at, agent, token_id, method, account, email_ids, parts, octets, peer, bodies, "
-                "digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    row.key,
-                    row.at,
-                    row.agent,
-                    row.token_id,
-                    row.method,
-                    row.account,
-                    json.dumps(row.email_ids),
-                    json.dumps(row.parts),
-                    row.octets,
-                    row.peer,
-                    row.bodies,
-                    last.digest,
-                ),
-            )
-        connection.executemany(
-            "INSERT INTO opened (agent, account, email_id, at) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
-            [(agent.name, call.account, email_id, moment) for email_id in call.opened_ids],
-        )
+    rows: list[tuple[Any, ...]] = []
+    for record in records:
+        for call in record.shown:
+            for row in _rows_of(call, record.agent, moment, last.key + 1):
+                last = chain.Link(row.key, row.digest(last.digest))
+                rows.append(_columns(row, last.digest))
+    connection.executemany(
+        "INSERT INTO reads (key, at, agent, token_id, method, account, email_ids, parts, octets, peer, bodies, "
+        "digest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+    connection.executemany(
+        "INSERT INTO opened (agent, account, email_id, at) VALUES (?, ?, ?, ?) "
+        "ON CONFLICT DO UPDATE SET at = max(at, excluded.at)",
+        [
+            (record.agent.name, call.account, email_id, moment)
+            for record in records
+            for call in record.shown
+            for email_id in call.opened_ids
+        ],
+    )
 
 
 def prune(connection: apsw.Connection, now: datetime, keep: timedelta) -> None:
     """Let go of a few rows that are older than `keep`, in the caller's transaction; the anchor moves to the last."""
     before = microseconds(now - keep)
+    # Most answers find nothing old: a look at the first row of each tells so.
+    if (connection.execute("SELECT min(at) FROM opened").get or before) < before:
+        _prune_opened(connection, before)
+    if (connection.execute("SELECT at FROM reads ORDER BY key LIMIT 1").get or before) < before:
+        _prune_reads(connection, before, now)
+
+
+def _prune_opened(connection: apsw.Connection, before: int) -> None:
     connection.execute(
         "DELETE FROM opened WHERE (agent, account, email_id) IN "
         "(SELECT agent, account, email_id FROM opened WHERE at < ? LIMIT ?)",
         (before, _MOST_PRUNED),
     )
+
+
+def _prune_reads(connection: apsw.Connection, before: int, now: datetime) -> None:
     # Keys are in the order of time, unless the clock went back: then the row waits for those before it.
     old: list[Any] = connection.execute(
         "SELECT key, at, digest FROM reads ORDER BY key LIMIT ?", (_MOST_PRUNED,)
     ).fetchall()
-    last = None
+    last = old[0]
     for row in old:
         if row[1] >= before:
             break
         last = row
-    if last is None:
-        return
     connection.execute("DELETE FROM reads WHERE key <= ?", (last[0],))
     connection.execute(
         "INSERT OR REPLACE INTO anchor (row, key, digest, last_at, pruned_at) VALUES (1, ?, ?, ?, ?)",
@@ -197,6 +210,23 @@ def microseconds(moment: datetime) -> int:
 def moment_of(microseconds_since_1970: int) -> datetime:
     """Return the aware datetime in UTC."""
     return _EPOCH + timedelta(microseconds=microseconds_since_1970)
+
+
+def _columns(row: chain.Row, digest: bytes) -> tuple[Any, ...]:
+    return (
+        row.key,
+        row.at,
+        row.agent,
+        row.token_id,
+        row.method,
+        row.account,
+        msgspec.json.encode(row.email_ids).decode(),
+        msgspec.json.encode(row.parts).decode(),
+        row.octets,
+        row.peer,
+        row.bodies,
+        digest,
+    )
 
 
 def _rows_of(call: Shown, agent: Agent, at: int, first_key: int) -> Iterator[chain.Row]:
