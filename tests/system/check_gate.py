@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.system import check_installed as installed
-from tests.system.machine import Machine
+from tests.system.machine import Machine, eventually
+from tests.system.terminal import Terminal
 from tests.system.tree import fresh_tree
 
 if TYPE_CHECKING:
@@ -20,12 +21,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 @pytest.fixture(scope="module")
 def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    tree = fresh_tree(tmp_path_factory.mktemp("gate"))
-    for name, uid in (("ada", installed.ADA), ("agent", installed.AGENT)):
-        installed.in_tree(tree, "useradd", "--create-home", "--uid", str(uid), name)
-    installed.in_tree(tree, "useradd", "--system", "--no-create-home", "mailwarrant-test")
-    installed.write_mail_server(tree)
-    installed.write_answers(tree)
+    tree = installed.tree_with_mail(fresh_tree(tmp_path_factory.mktemp("gate")))
     answers = tree / "root" / "answers"
     for name in ("reader.answers", "reader.secret"):
         (answers / name).unlink()
@@ -46,7 +42,57 @@ def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     shutil.rmtree(tree, ignore_errors=True)
 
 
-def test_it_installs_and_the_reader_reads_through_it(machine: Machine) -> None:
+def test_asked_at_a_terminal_it_installs_once_the_password_is_right(machine: Machine) -> None:
+    install = ("/root/mailwarrant/deploy/install", "--gate")
+    with Terminal(machine, *install) as person:
+        say_the_mail_login(person, "mistyped")
+        assert person.finish() == 2
+    assert "login_refused" in person.said
+    assert "asks for the password again" in person.said
+    with Terminal(machine, *install) as person:
+        say_the_mail_login(person, installed.PASSWORDS["owner"])
+        person.answer("Password of the move login", installed.PASSWORDS["executor"])
+        person.answer("IMAP server", "127.0.0.1")
+        person.answer("Security", "none")
+        person.answer("Port", str(installed.PORT))
+        # Whoever mistypes the name is asked again, and what was right is offered.
+        person.answer("User name", "executer")
+        person.answer("CA file", "")
+        person.answer("again", "again")
+        person.answer("IMAP server (host name) [127.0.0.1]", "")
+        person.answer("Security: tls, starttls or none [none]", "")
+        person.answer("Port", str(installed.PORT))
+        person.answer("User name of this login [executer]", "executor")
+        for question in (
+            "CA file",
+            "name for the queue",
+            "short name in reader.toml",
+            "out of",
+            "done goes",
+            "person goes",
+        ):
+            person.answer(question, "")
+        person.answer("agents run as", "nobody-of-this-name")
+        person.answer("agents run as", "agent")
+        person.answer("people who decide", "ada")
+        assert person.finish() == 0, person.said[-3000:]
+    for password in installed.PASSWORDS.values():
+        assert password not in person.said
+    assert f"allow_uids = [{installed.AGENT}]" in machine.said("cat", "/etc/mailwarrant/executor.toml")
+    assert (0, set()) == installed.doctor(machine)[:2]
+
+
+def say_the_mail_login(person: Terminal, password: str) -> None:
+    person.answer("Password of the real login", password)
+    person.answer("IMAP server", "127.0.0.1")
+    person.answer("Security", "none")
+    person.answer("Port", str(installed.PORT))
+    person.answer("User name", "owner")
+
+
+def test_it_installs_from_answers_and_the_reader_reads_through_it(machine: Machine) -> None:
+    machine.said("systemctl", "stop", "agent-reader", "change-executor", "mailwarrant-gate")
+    machine.shell("rm -r /etc/mailwarrant/*.toml /etc/mailwarrant/secrets/* /var/lib/agent-reader/*")
     said = machine.run("/root/mailwarrant/deploy/install", "--gate", "--answers", "/root/answers")
     assert said.returncode == 0, said.stderr
     for service in ("mailwarrant-gate", "agent-reader", "change-executor"):
@@ -56,8 +102,9 @@ def test_it_installs_and_the_reader_reads_through_it(machine: Machine) -> None:
     # Once installed it is kept up to date without being named.
     machine.said("/root/mailwarrant/deploy/install", "--answers", "/root/answers")
     assert before == machine.said("bash", "-c", "ls -lR --time-style=+ /opt/mailwarrant /etc/mailwarrant | md5sum")
-    status = machine.said("sudo", "-u", "agent-reader", "agent-reader", "status")
-    assert "mail: fresh" in status
+    eventually(
+        lambda: "mail: fresh" in machine.run("sudo", "-u", "agent-reader", "agent-reader", "status").stdout, "a sync"
+    )
     assert "gate:open" in machine.said("journalctl", "-o", "cat", "-u", "mailwarrant-gate")
 
 
@@ -81,6 +128,72 @@ def test_the_real_secret_is_the_gates_alone(machine: Machine) -> None:
     )
     held = machine.said("bash", "-c", f"cat /proc/{reader}/root{folder.strip()}/*")
     assert held == machine.said("cat", f"{secrets}/gate-local")
+
+
+def test_through_it_nothing_is_changed_with_the_owners_login_behind_it(machine: Machine) -> None:
+    installed.deliver(machine, "stays")
+    # Said by the reader's own user with the reader's own secret, after it signed in.
+    speak = (
+        "import socket, sys\n"
+        "s = socket.create_connection(('127.0.0.1', 8623), 30); f = s.makefile('rb'); f.readline()\n"
+        "def ask(tag, words):\n"
+        "    s.sendall(tag + b' ' + words + b'\\r\\n')\n"
+        "    for line in f:\n"
+        "        if line.startswith((tag, b'* BYE')): return line\n"
+        "secret = sys.stdin.readline().strip().encode()\n"
+        "assert ask(b'a', b'LOGIN mail ' + secret).startswith(b'a OK')\n"
+        "assert ask(b'b', b'EXAMINE Incoming').startswith(b'b OK')\n"
+        "print(ask(b'c', sys.argv[1].encode()).decode())\n"
+    )
+    secret = machine.said("cat", "/etc/mailwarrant/secrets/gate-local")
+    for words in (
+        "UID STORE 1 +FLAGS (\\Deleted)",
+        "STORE 1 +FLAGS (\\Seen)",
+        "EXPUNGE",
+        "UID MOVE 1 Trash",
+        "UID COPY 1 Trash",
+        "APPEND Incoming {3}",
+        "SELECT Incoming",
+        "CREATE evil",
+        "DELETE Archive",
+        "RENAME Archive x",
+        "SETACL Incoming reader lrswipkxtea",
+        "CLOSE",
+        "UID FETCH 1 (BODY[])",
+        "LOGIN owner x",
+    ):
+        said = machine.said("python3", "-c", speak, words, user="agent-reader", stdin=secret)
+        assert "* BYE refused by the gate" in said, words
+    assert {"stays"} == installed.subjects_in(machine, "Incoming")
+    # The control: what reads is answered.
+    said = machine.said("python3", "-c", speak, "UID FETCH 1:* (UID FLAGS)", user="agent-reader", stdin=secret)
+    assert said.startswith("c OK")
+
+
+def test_the_doctor_looks_at_it(machine: Machine) -> None:
+    status, found, said = installed.doctor(machine)
+    assert (0, set()) == (status, found), said
+    secrets = "/etc/mailwarrant/secrets"
+    for loosen, mend, code in (
+        (f"chmod 444 {secrets}/gate", f"chmod 400 {secrets}/gate", "secret_mode"),
+        ("usermod -aG read-gate agent-reader", "gpasswd -d agent-reader read-gate", "house_group"),
+        (
+            f"cp -p {secrets}/reader {secrets}/kept; cat {secrets}/gate > {secrets}/reader",
+            f"mv {secrets}/kept {secrets}/reader",
+            "gate_bypassed",
+        ),
+        (
+            "systemctl stop mailwarrant-gate.socket mailwarrant-gate.service",
+            "systemctl start mailwarrant-gate.socket mailwarrant-gate.service",
+            "gate_closed",
+        ),
+    ):
+        machine.shell(loosen)
+        try:
+            status, found, said = installed.doctor(machine)
+        finally:
+            machine.shell(mend)
+        assert (1, True) == (status, code in found), said
 
 
 def test_its_environment_has_no_house_in_it(machine: Machine) -> None:
