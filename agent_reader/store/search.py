@@ -18,8 +18,8 @@ import apsw
 from agent_reader.store import document, tokens
 
 # Raised whenever the table's shape, the folding or the tokens change: the table is then made anew at the next start.
-SHAPE: Final = 4
-_SHAPE_WITH_THESE_HEADER_TOKENS: Final = 4
+SHAPE: Final = 5
+_SHAPE_WITH_THESE_HEADER_TOKENS: Final = 5
 
 
 class Column(StrEnum):
@@ -39,12 +39,15 @@ _CREATE: Final = (
     f"CREATE VIRTUAL TABLE search USING fts5({_COLUMNS}, content='', contentless_delete=1, detail=full, "
     "tokenize='ascii')"
 )
+# The newest hits come first, so that the end of a list is read, page by page from its beginning: smaller ones than the
+# 4,050 octets of FTS5's own choice answer a tenth faster, at 10,000 messages and at 100,000.
+_PAGE_OCTETS: Final = 2_000
 _INSERT: Final = f"INSERT INTO search (rowid, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constants only
 
 # A table of some hundred messages is quick in any number of pieces.
-_LEAST_PAGES: Final = 64
+_LEAST_PAGES: Final = 128
 # A step takes some tens of milliseconds; questions and new mail go between.
-_PAGES_A_STEP: Final = 500
+_PAGES_A_STEP: Final = 1_000
 
 # Between columns of one Email in the stored words; `fold` never lets it out.
 _SEPARATOR: Final = "\n"
@@ -103,9 +106,11 @@ def make(connection: apsw.Connection) -> None:
             # The same question may have other results now, and nothing says which: no older state can be answered.
             connection.execute("UPDATE account SET state = state + 1, changes_from = state + 1")
         connection.execute(_CREATE)
+        connection.execute("INSERT INTO search (search, rank) VALUES ('pgsz', ?)", (_PAGE_OCTETS,))
         if shape < _SHAPE_WITH_THESE_HEADER_TOKENS:
             _keep_header_tokens(connection)
         _fill(connection)
+        connection.execute("INSERT INTO search (search) VALUES ('optimize')")
         connection.execute("UPDATE account SET search_shape = ?", (SHAPE,))
 
 

@@ -170,7 +170,9 @@ class Snapshot:
     ) -> Iterator[str]:
         """Yield the ids of the selected Emails in order."""
         rows = self._run(rows_statement(self._searched(selection), order, limit=limit, offset=offset))
-        return (email_id for (email_id,) in rows)
+        # A page is had at once, in fewer steps; everything is had as it is asked for.
+        found: Iterable[tuple[Any, ...]] = rows if limit is None else rows.fetchall()
+        return (email_id for (email_id,) in found)
 
     def ids_and_threads(self, selection: Selection, order: Sequence[Order]) -> Iterator[tuple[str, int]]:
         """Yield (Email id, Thread key) of the selected Emails in order."""

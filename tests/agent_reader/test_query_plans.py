@@ -11,9 +11,10 @@ import pytest
 
 from agent_reader.query import parse_email_query
 from agent_reader.query.filters import resolve
-from agent_reader.store.selection import rows_statement
+from agent_reader.scope import Scope
+from agent_reader.store.selection import count_statement, rows_statement
 from shared.message import JSON
-from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, letter, mirrored
+from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, letter, mirrored
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +104,15 @@ def test_what_columns_say_is_asked_of_one_candidate_after_the_other_in_the_order
     assert plan.startswith(begins), plan
     assert "TEMP B-TREE" not in plan
     assert "SCAN x" not in plan
+
+
+def test_a_scope_is_told_by_tokens_and_places_so_that_a_total_is_one_walk(account: Mirrored) -> None:
+    scope = Scope(mailboxes=("INBOX",), received_since=START, sign_in_mail=False)
+    selection = resolve(parse_email_query({"filter": {"text": "word"}}).filter, tuple)
+    with account.store.snapshot(ACCOUNT, scope) as snapshot:
+        statement = count_statement(selection, by_thread=False)
+        rows = list(snapshot.connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", statement.parameters))
+        walks = [str(detail) for _, _, _, detail in rows if str(detail).startswith(("SCAN s ", "SEARCH", "CORRELATED"))]
+    assert "SCAN s VIRTUAL TABLE INDEX" in walks[0]
+    # Where its first date begins.
+    assert ["SEARCH p USING INTEGER PRIMARY KEY (rowid>?)"] == walks[1:]
