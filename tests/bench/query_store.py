@@ -1,7 +1,7 @@
-"""Fills a store with the bench's mail, as sync does, and says what it took.
+"""Fills a store with the bench's mail, and says what it took.
 
-Up to `READ_WHOLE` messages are read as any message is. Beyond it reading would take most of an hour and is the same
-for each, so that what is stored is made from the letter directly; it is written in the same way.
+What is stored is made from the letter directly, since reading is the same for each message and takes most of the time;
+it is written as sync writes it. `fill` reads the messages as well where that is what is measured.
 """
 
 import time
@@ -22,15 +22,13 @@ from shared.message import Message, base_subject, parse
 from tests.agent_reader.mirrored import ACCOUNT, listed
 from tests.bench.query_mail import LAST, MAILBOXES, Letter, Mail
 
-READ_WHOLE: Final = 100_000
-
 # About as many as sync commits at once.
 _BATCH: Final = 500
 _UIDVALIDITY: Final = 7
 
 
-def fill(folder: Path, mail: Mail) -> float:
-    """Fill a store in an empty folder; return the seconds of CPU that reading and writing took."""
+def fill(folder: Path, mail: Mail, *, reads: bool = False) -> float:
+    """Fill a store in an empty folder; return the seconds of CPU that it took, with `reads` that of reading too."""
     path = database.account_file(folder, ACCOUNT)
     store = Store(folder, lambda: LAST)
     mirror = store.account(ACCOUNT)
@@ -48,7 +46,7 @@ def fill(folder: Path, mail: Mail) -> float:
             writing = Writing(connection, int(LAST.timestamp()))
             for letter in batch:
                 handle = handles[letter.mailbox]
-                reading = _read(letter, handle) if mail.messages <= READ_WHOLE else _made(letter)
+                reading = _read(letter, handle) if reads else _made(letter)
                 key = mailboxes.key_of(writing, handle)
                 emails.put_copy(writing, key, letter.number + 1, MessageState(letter.flags, 1), reading)
             emails.bring_up_to_date(writing)
@@ -74,11 +72,11 @@ def fill_search_table(folder: Path, mail: Mail) -> float:
     connection = database.open_file(database.account_file(folder, ACCOUNT), "", database.boot_id())
     try:
         for batch in _batches(mail):
-            rows = [(letter.received_at >> 7, _tokens(letter), _words(letter, parse(letter.octets()))) for letter in batch]
+            rows = [(letter.number, _tokens(letter), _words(letter, parse(letter.octets()))) for letter in batch]
             started = time.process_time()
             with connection:
-                for key, token_text, words in rows:
-                    search.put(connection, key, token_text, words)
+                for place, token_text, words in rows:
+                    search.put(connection, place, token_text, words)
             taken += time.process_time() - started
     finally:
         connection.close()
