@@ -19,6 +19,17 @@ from shared.proposal import State
 _NOT_BEGUN: Final = (State.PENDING, State.APPROVED)
 
 
+# Made once: it is asked in every pass of the worker.
+_REVOKED_WITH_PROPOSALS: Final = (
+    select(schema.proposals.c.agent)
+    .distinct()
+    .where(
+        schema.proposals.c.state.in_(_NOT_BEGUN),
+        schema.proposals.c.agent.in_(select(schema.revoked_agents.c.name)),
+    )
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Revoked:
     """What a revocation did: the ids of the tokens and proposals that ended, and of proposals still in flight."""
@@ -58,13 +69,7 @@ def is_revoked(connection: Connection, agent: str) -> bool:
 
 def revoked_with_proposals(connection: Connection) -> list[str]:
     """Return the revoked agents that have proposals which can be taken back."""
-    columns = schema.proposals.c
-    found = connection.execute(
-        select(columns.agent)
-        .distinct()
-        .where(columns.state.in_(_NOT_BEGUN), columns.agent.in_(select(schema.revoked_agents.c.name)))
-    )
-    return list(found.scalars())
+    return list(connection.execute(_REVOKED_WITH_PROPOSALS).scalars())
 
 
 def take_back(writing: Writing, agent: str, actor: str) -> tuple[str, ...]:

@@ -11,13 +11,13 @@ from typing import Any, Final, Protocol, assert_never
 from sqlalchemy import Connection, select
 
 from change_executor import checkpoints, errand
-from change_executor.agents import end_revoked, is_revoked
+from change_executor.agents import end_revoked
 from change_executor.carrying_out import Ending, MoveSession, carry_out
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings, Queue
 from change_executor.errand import Errand
 from change_executor.errors import VersionChanged
-from change_executor.journal import moves, schema
+from change_executor.journal import moves, schema, standing
 from change_executor.journal.journal import Journal, Proposal, Writing, read_proposal
 from change_executor.journal.moves import EXECUTOR, CopyStep, Intent, MoveKind
 from change_executor.lifecycle import Event
@@ -32,7 +32,7 @@ from change_executor.policy import (
     policy_version,
 )
 from change_executor.steps import end, wait, waiting_for
-from change_executor.switch import is_frozen
+from change_executor.switch import is_frozen, stop_file_present
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.proposal import State
 from shared.settings import ConfigurationError
@@ -73,10 +73,9 @@ class Apply:
         Raises `JournalUnavailable`; where that happens after the intent, a restart reconciles.
         """
         with self._journal.reading() as connection:
-            proposal = read_proposal(connection, proposal_id)
-            if proposal.state is not State.APPROVED:
-                return
-            ruling = self._ruling(connection, proposal)
+            proposal, ruling = self._judged(connection, proposal_id)
+        if proposal.state is not State.APPROVED:
+            return
         queue = self._settings.queue(proposal.queue)
         if ruling in _WAITING_FOR and _WAITING_FOR[ruling] == proposal.waiting_code:
             return
@@ -143,21 +142,21 @@ class Apply:
     def _login(self, queue: Queue) -> ImapLogin:
         return self._settings.credential(queue.credential)
 
-    def _ruling(self, connection: Connection, proposal: Proposal) -> MovingRuling:
+    def _judged(self, connection: Connection, proposal_id: str) -> tuple[Proposal, MovingRuling]:
+        """A proposal and its judgement, from one question: nothing can change between what is read for it."""
         now = self._journal.now()
+        proposal, moved, revoked, stopped = standing.read(connection, proposal_id, now - MOVES_WINDOW, now - MOVES_DAY)
         queue = self._settings.queue(proposal.queue)
-        return judge_moving(
+        ruling = judge_moving(
             queue,
             Approval(proposal.to_role, proposal.expires_at, proposal.policy_version),
             policy_now="" if queue is None else policy_version(self._settings, queue),
             now=now,
-            moves=Moves(
-                moves.begun_since(connection, proposal.queue, now - MOVES_WINDOW),
-                moves.begun_since(connection, proposal.queue, now - MOVES_DAY),
-            ),
-            revoked=is_revoked(connection, proposal.agent),
-            stopped=self._stopped(connection),
+            moves=Moves(*moved),
+            revoked=revoked,
+            stopped=stopped or stop_file_present(self._settings.stop_file),
         )
+        return proposal, ruling
 
     def _stopped(self, connection: Connection) -> bool:
         return is_frozen(connection, self._settings.stop_file)
@@ -165,10 +164,9 @@ class Apply:
     def _claim(self, proposal_id: str, *, only_judge: bool = False) -> Errand | None:
         self._checkpoint(checkpoints.CLAIM_BEFORE)
         with self._journal.writing() as writing:
-            proposal = writing.proposal(proposal_id)
+            proposal, ruling = self._judged(writing.connection, proposal_id)
             if proposal.state is not State.APPROVED:
                 return None
-            ruling = self._ruling(writing.connection, proposal)
             if ruling is not MovingRuling.ALLOWED:
                 _stand_back(writing, proposal, ruling)
                 return None

@@ -29,9 +29,9 @@ from change_executor.journal import schema
 from change_executor.journal.forget import forget_texts, forget_ways_in
 from change_executor.journal.idempotency import forget_keys
 from change_executor.journal.journal import Journal, Proposal, read_proposal
-from change_executor.journal.moves import EXECUTOR
+from change_executor.journal.moves import EXECUTOR, settled
 from change_executor.journal.open import journal_path
-from change_executor.lifecycle import Event
+from change_executor.lifecycle import OPEN, Event
 from change_executor.looking import Looker
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.reconcile import Reconcile
@@ -62,7 +62,26 @@ _FOR_SIGNING_IN: Final = frozenset(
     {Waiting.LOGIN_REFUSED, Waiting.CERTIFICATE_REFUSED, Waiting.NO_STARTTLS, Waiting.SECRET_UNREADABLE}
 )
 
+_EXPIRING: Final = (State.PENDING, State.APPROVED)
 _DONE_IN: Final = (State.APPROVED, State.UNDOING, State.DOUBTFUL, State.UNDO_DOUBTFUL, State.PENDING)
+
+
+# Made once: it is asked in every pass.
+_OPEN_PROPOSALS: Final = (
+    select(schema.proposals)
+    .where(schema.proposals.c.state.in_([state.value for state in sorted(OPEN)]))
+    .order_by(schema.proposals.c.created_at, schema.proposals.c.id)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one snapshot of the journal says is to be done; whoever does it reads again in its own transaction."""
+
+    proposals: list[Proposal]
+    revoked: list[str]
+    settled: bool
+    stopped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +165,12 @@ class Worker:
 
     def pass_once(self) -> float:
         """Do everything that is due now; return how many seconds to sleep unless woken. Raises `JournalUnavailable`."""
-        self._apply.recover()
-        self._expire()
-        self._take_back()
+        seen = self._look()
+        if self._put_in_order(seen):
+            seen = self._look()
         self._forget()
         servers_down: set[str] = set()
-        work = self._work()
+        work = self._work(seen)
         for done, proposal in enumerate(work, start=1):
             if self._ending.is_set():
                 return 0.0
@@ -159,7 +178,7 @@ class Worker:
             # Evidence takes a second each: a person who approved meanwhile does not wait for all of it.
             if proposal.state is State.PENDING and done < len(work):
                 return 0.0
-        return self._sleep_seconds()
+        return self._sleep_seconds(seen)
 
     def _run(self) -> None:
         while not self._ending.is_set():
@@ -174,18 +193,36 @@ class Worker:
                 self._log.error("worker:failed", error=type(error).__name__)
                 self._ending.wait(FIRST_RETRY.total_seconds())
 
-    def _work(self) -> list[Proposal]:
-        now = self._journal.now()
+    def _look(self) -> _Seen:
         with self._journal.reading() as connection:
-            rows = connection.execute(
-                select(schema.proposals)
-                .where(schema.proposals.c.state.in_([state.value for state in _DONE_IN]))
-                .order_by(schema.proposals.c.created_at, schema.proposals.c.id)
-            ).mappings()
-            found = [proposal for row in rows if _wants_work(proposal := Proposal.from_row(row))]
-            stopped = is_frozen(connection, self._settings.stop_file)
+            rows = connection.execute(_OPEN_PROPOSALS).mappings()
+            return _Seen(
+                proposals=[Proposal.from_row(row) for row in rows],
+                revoked=revoked_with_proposals(connection),
+                settled=bool(settled(connection)),
+                stopped=is_frozen(connection, self._settings.stop_file),
+            )
+
+    def _put_in_order(self, seen: _Seen) -> bool:
+        """Take up what an earlier life left, end what is over, take back what was revoked; whether anything was."""
+        left = seen.settled or any(each.state in (State.APPLYING, State.UNDOING) for each in seen.proposals)
+        if left:
+            self._apply.recover()
+        over = [
+            each.id for each in seen.proposals if each.state in _EXPIRING and each.expires_at <= self._journal.now()
+        ]
+        self._expire(over)
+        # What was in flight when its agent was revoked, and came back unmoved.
+        for agent in seen.revoked:
+            with self._journal.writing() as writing:
+                take_back(writing, agent, EXECUTOR)
+        return left or bool(over or seen.revoked)
+
+    def _work(self, seen: _Seen) -> list[Proposal]:
+        now = self._journal.now()
+        found = [each for each in seen.proposals if _wants_work(each)]
         self._retries = {key: retry for key, retry in self._retries.items() if key in {_key(each) for each in found}}
-        due = [each for each in found if self._is_due(each, now, stopped=stopped)]
+        due = [each for each in found if self._is_due(each, now, stopped=seen.stopped)]
         # What a person waits for comes first: moves, then doubts, then what is to be shown.
         return sorted(due, key=lambda proposal: _DONE_IN.index(proposal.state))
 
@@ -268,29 +305,12 @@ class Worker:
             return None
         return sign_ins.held_until(queue.credential)
 
-    def _expire(self) -> None:
-        columns = schema.proposals.c
-        with self._journal.reading() as connection:
-            over = connection.execute(
-                select(columns.id).where(
-                    columns.state.in_([State.PENDING.value, State.APPROVED.value]),
-                    columns.expires_at <= self._journal.now(),
-                )
-            ).scalars()
-            ids = list(over)
-        for proposal_id in ids:
+    def _expire(self, proposal_ids: list[str]) -> None:
+        for proposal_id in proposal_ids:
             with self._journal.writing() as writing:
                 proposal = writing.proposal(proposal_id)
-                if proposal.state in (State.PENDING, State.APPROVED):
+                if proposal.state in _EXPIRING:
                     end(writing, proposal, Event.EXPIRE, Outcome.NOT_DECIDED_IN_TIME)
-
-    def _take_back(self) -> None:
-        # What was in flight when its agent was revoked, and came back unmoved.
-        with self._journal.reading() as connection:
-            agents = revoked_with_proposals(connection)
-        for agent in agents:
-            with self._journal.writing() as writing:
-                take_back(writing, agent, EXECUTOR)
 
     def _forget(self) -> None:
         now = self._journal.now()
@@ -300,17 +320,11 @@ class Worker:
             forget_ways_in(self._journal)
             self._forget_at = now + FORGET_EVERY
 
-    def _sleep_seconds(self) -> float:
-        columns = schema.proposals.c
-        with self._journal.reading() as connection:
-            next_expiry: datetime | None = connection.execute(
-                select(columns.expires_at)
-                .where(columns.state.in_([State.PENDING.value, State.APPROVED.value]))
-                .order_by(columns.expires_at)
-                .limit(1)
-            ).scalar_one_or_none()
-        deadlines = [retry.due for retry in self._retries.values()] + ([next_expiry] if next_expiry else [])
+    def _sleep_seconds(self, seen: _Seen) -> float:
+        # What came or went since wakes it by its commit.
         now = self._journal.now()
+        deadlines = [retry.due for retry in self._retries.values()]
+        deadlines += [each.expires_at for each in seen.proposals if each.state in _EXPIRING and each.expires_at > now]
         return max(0.0, min([FALLBACK_SECONDS, *((deadline - now).total_seconds() for deadline in deadlines)]))
 
 

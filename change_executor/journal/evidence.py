@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, insert, select
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Proposal, Writing, event_details
@@ -15,6 +15,9 @@ from change_executor.journal.moves import EXECUTOR
 
 # Headers and text of nearly every message; attachments come behind them and are listed, not looked at.
 KEPT_SOURCE_OCTETS: Final = 256 * 1024
+
+
+_READ: Final = select(schema.evidence).where(schema.evidence.c.id == bindparam("wanted"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,7 @@ def record(writing: Writing, evidence: Evidence, source_sha256: str | None = Non
 
 def read(connection: Connection, evidence_id: int) -> DatedEvidence:
     """Return a row of evidence by its id; a proposal names only rows that exist."""
-    row = connection.execute(select(schema.evidence).where(schema.evidence.c.id == evidence_id)).mappings().one()
+    row = connection.execute(_READ, {"wanted": evidence_id}).mappings().one()
     return DatedEvidence(
         id=row["id"],
         made_at=row["made_at"],

@@ -4,13 +4,12 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, Self
 
 from sqlalchemy import Connection, bindparam, insert, select, update
-from sqlalchemy.engine import RowMapping
 from sqlalchemy.exc import IntegrityError
 
 from change_executor import lifecycle
@@ -83,7 +82,7 @@ class Proposal:
     evidence: int | None
 
     @classmethod
-    def from_row(cls, row: RowMapping) -> Self:
+    def from_row(cls, row: Mapping[Any, Any]) -> Self:
         """Return the frozen value of a full row."""
         return cls(**{**row, "state": State(row["state"])})
 
@@ -192,8 +191,7 @@ class Writing:
         changes: dict[str, Any] = {"waiting_code": None, "waiting_since": None}
         changes["ended_at"] = None if state in lifecycle.OPEN else self.now
         changes |= values
-        self._update(before, state, f"proposal:{happened.value}", actor, details, changes)
-        return self.proposal(proposal_id)
+        return self._update(before, state, f"proposal:{happened.value}", actor, details, changes)
 
     def change(
         self,
@@ -205,8 +203,7 @@ class Writing:
     ) -> Proposal:
         """Change columns of a proposal without a change of state (new evidence, a reason to wait); journalled too."""
         before = self.proposal(proposal_id)
-        self._update(before, before.state, f"proposal:{what}", actor, details, values)
-        return self.proposal(proposal_id)
+        return self._update(before, before.state, f"proposal:{what}", actor, details, values)
 
     def stopped(self) -> bool:
         """Whether the stop button is pressed."""
@@ -220,7 +217,7 @@ class Writing:
         actor: str,
         details: dict[str, Any] | None,
         values: dict[str, Any],
-    ) -> None:
+    ) -> Proposal:
         with _one_open(before.id):
             done = self.connection.execute(
                 update(schema.proposals)
@@ -238,6 +235,8 @@ class Writing:
             (details or {}) | stated | {"set": recorded(changed)},
             row=None if looked_at is None else ("evidence", looked_at),
         )
+        # Just what was written to what was read, in one transaction that holds the write lock.
+        return replace(before, version=before.version + 1, state=state, **values)
 
 
 @contextmanager

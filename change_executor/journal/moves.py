@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final, Self
 
 import rfc8785
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, ScalarSelect, bindparam, func, insert, select, update
 from sqlalchemy.engine import RowMapping
 
 from change_executor.journal import schema
@@ -94,11 +94,27 @@ class Move:
         return cls(intent=Intent(**rest), step=None if row["step"] is None else CopyStep(row["step"]), **own)
 
 
+# Made once, since every move says them: making a statement costs as much as running it.
+_BEGIN: Final = insert(schema.moves)
+_UNDER_WAY: Final = select(schema.moves).where(
+    schema.moves.c.proposal == bindparam("wanted"), schema.moves.c.concluded_at.is_(None)
+)
+_OPEN: Final = (
+    update(schema.moves)
+    .where(schema.moves.c.id == bindparam("move"), schema.moves.c.concluded_at.is_(None))
+    .returning(schema.moves.c.proposal)
+)
+_COME_AS_FAR: Final = _OPEN.values(step=bindparam("step"), new_uid=bindparam("new_uid"))
+_CONCLUDE: Final = _OPEN.values(
+    concluded_at=bindparam("concluded_at"), conclusion=bindparam("conclusion"), new_uid=bindparam("new_uid")
+)
+
+
 def begin(writing: Writing, intent: Intent) -> int:
     """Write an intent and its event, and return its id. The mailbox names stay out of the chain."""
     values = {name: getattr(intent, name) for name in Intent.__slots__}
     values["elsewhere"] = rfc8785.dumps({name: list(both) for name, both in intent.elsewhere.items()}).decode()
-    done = writing.connection.execute(insert(schema.moves).values(started_at=writing.now, **values))
+    done = writing.connection.execute(_BEGIN, values | {"started_at": writing.now})
     assert done.inserted_primary_key is not None, "SQLite numbers the rows"
     move_id = int(done.inserted_primary_key[0])
     writing.append(
@@ -120,37 +136,25 @@ def begin(writing: Writing, intent: Intent) -> int:
 
 def come_as_far(writing: Writing, move_id: int, step: CopyStep, new_uid: int) -> None:
     """Write that a move by copy has come as far as `step`: its event is the proof that the next step may be taken."""
-    done = writing.connection.execute(
-        update(schema.moves)
-        .where(schema.moves.c.id == move_id, schema.moves.c.concluded_at.is_(None))
-        .values(step=step.value, new_uid=new_uid)
-    )
-    assert done.rowcount == 1, "an intent that is concluded takes no more steps"
+    values = {"step": step.value, "new_uid": new_uid}
+    proposal = writing.connection.execute(_COME_AS_FAR, values | {"move": move_id}).scalar_one_or_none()
+    assert proposal is not None, "an intent that is concluded takes no more steps"
     details = {"move": move_id, "step": step.value, "newUid": new_uid}
-    writing.append("move:step", _proposal_of(writing, move_id), EXECUTOR, details, row=("moves", move_id))
+    writing.append("move:step", proposal, EXECUTOR, details, row=("moves", move_id))
 
 
 def conclude(writing: Writing, move_id: int, conclusion: str, new_uid: int | None = None) -> None:
     """Write what became of an intent, and its event."""
-    done = writing.connection.execute(
-        update(schema.moves)
-        .where(schema.moves.c.id == move_id, schema.moves.c.concluded_at.is_(None))
-        .values(concluded_at=writing.now, conclusion=conclusion, new_uid=new_uid)
-    )
-    assert done.rowcount == 1, "an intent is concluded once"
+    values = {"concluded_at": writing.now, "conclusion": conclusion, "new_uid": new_uid}
+    proposal = writing.connection.execute(_CONCLUDE, values | {"move": move_id}).scalar_one_or_none()
+    assert proposal is not None, "an intent is concluded once"
     details = {"move": move_id, "conclusion": conclusion, "newUid": new_uid}
-    writing.append("move:concluded", _proposal_of(writing, move_id), EXECUTOR, details, row=("moves", move_id))
+    writing.append("move:concluded", proposal, EXECUTOR, details, row=("moves", move_id))
 
 
 def under_way(connection: Connection, proposal_id: str) -> Move | None:
     """Return the intent of a proposal that is not concluded, or None."""
-    row = (
-        connection.execute(
-            select(schema.moves).where(schema.moves.c.proposal == proposal_id, schema.moves.c.concluded_at.is_(None))
-        )
-        .mappings()
-        .first()
-    )
+    row = connection.execute(_UNDER_WAY, {"wanted": proposal_id}).mappings().first()
     return None if row is None else Move.from_row(row)
 
 
@@ -170,46 +174,40 @@ def last_moved(connection: Connection, proposal_id: str) -> Move | None:
     return move if move is not None and move.conclusion in _MOVED and move.new_uid is not None else None
 
 
-# Made once: it is asked twice before each move, and making a statement costs as much as running it.
-_BEGUN_SINCE: Final = (
-    select(func.count())
-    .select_from(schema.moves.join(schema.proposals, schema.moves.c.proposal == schema.proposals.c.id))
-    .where(
-        schema.proposals.c.queue == bindparam("queue"),
-        schema.moves.c.kind == MoveKind.MOVE.value,
-        schema.moves.c.started_at >= bindparam("since"),
-        schema.moves.c.conclusion.is_(None) | (schema.moves.c.conclusion != NOTHING_SENT),
+def begun_since(queue: ColumnElement[str], since: ColumnElement[datetime]) -> ScalarSelect[int]:
+    """Return the question how many moves (no undos) of a queue began since and may have sent an octet."""
+    of_queue = schema.proposals.alias()
+    return (
+        select(func.count())
+        .select_from(schema.moves.join(of_queue, schema.moves.c.proposal == of_queue.c.id))
+        .where(
+            of_queue.c.queue == queue,
+            schema.moves.c.kind == MoveKind.MOVE.value,
+            schema.moves.c.started_at >= since,
+            schema.moves.c.conclusion.is_(None) | (schema.moves.c.conclusion != NOTHING_SENT),
+        )
+        .scalar_subquery()
     )
-)
-
-
-def begun_since(connection: Connection, queue: str, since: datetime) -> int:
-    """Count the moves (no undos) of a queue that began at or after a moment and of which an octet may have left."""
-    return int(connection.execute(_BEGUN_SINCE, {"queue": queue, "since": since}).scalar_one())
 
 
 def settled(connection: Connection) -> list[int]:
     """Return the intents that are not concluded and whose proposals are not in flight: a person settled them."""
-    found = connection.execute(
-        select(schema.moves.c.id)
-        .join(schema.proposals, schema.moves.c.proposal == schema.proposals.c.id)
-        .where(
-            schema.moves.c.concluded_at.is_(None),
-            schema.proposals.c.state.not_in([state.value for state in IN_FLIGHT]),
-        )
-        .order_by(schema.moves.c.id)
+    return [int(move_id) for move_id in connection.execute(_SETTLED).scalars()]
+
+
+# Made once: it is asked in every pass.
+_SETTLED: Final = (
+    select(schema.moves.c.id)
+    .join(schema.proposals, schema.moves.c.proposal == schema.proposals.c.id)
+    .where(
+        schema.moves.c.concluded_at.is_(None),
+        schema.proposals.c.state.not_in([state.value for state in sorted(IN_FLIGHT)]),
     )
-    return [int(move_id) for move_id in found.scalars()]
+    .order_by(schema.moves.c.id)
+)
 
 
 def conclude_settled(writing: Writing) -> None:
     """Conclude the intents of proposals that a person settled: nobody reconciles them any more."""
     for move_id in settled(writing.connection):
         conclude(writing, move_id, SETTLED)
-
-
-def _proposal_of(writing: Writing, move_id: int) -> str:
-    proposal: str = writing.connection.execute(
-        select(schema.moves.c.proposal).where(schema.moves.c.id == move_id)
-    ).scalar_one()
-    return proposal

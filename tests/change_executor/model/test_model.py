@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from change_executor import apply
+from change_executor.journal import standing
 from change_executor.policy import MovingRuling
 from tests.change_executor.breaking.conftest import LONG
 from tests.change_executor.breaking.rig import DOUBTS, FOR_A_PERSON
@@ -76,6 +77,8 @@ def test_a_hole_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hole: 
     if hole == "every ruling allows":
         monkeypatch.setattr(apply, "judge_moving", lambda *_, **__: MovingRuling.ALLOWED)
     else:
+        read = standing.read
+        monkeypatch.setattr(standing, "read", lambda *asked: read(*asked)._replace(stopped=False))
         monkeypatch.setattr(apply.Apply, "_stopped", lambda *_: False)
     world = World(tmp_path)
     with pytest.raises(AssertionError, match="a move without a decision"):

@@ -1,0 +1,47 @@
+"""Where a proposal stands just before its move: it and all that the policy judges it by, read by one question."""
+
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, bindparam, select
+
+from change_executor.errors import NoSuchProposal
+from change_executor.journal import moves, schema
+from change_executor.journal.journal import Proposal
+
+_columns = schema.proposals.c
+
+
+class Standing(NamedTuple):
+    """A proposal; how many moves of its queue began in the hour and in the day; whether agent and house are stopped."""
+
+    proposal: Proposal
+    begun: tuple[int, int]
+    revoked: bool
+    stopped: bool
+
+
+# Made once: it is asked twice before each move.
+_STANDING: Final = select(
+    schema.proposals,
+    moves.begun_since(_columns.queue, bindparam("hour", type_=schema.UtcMicroseconds)).label("in_hour"),
+    moves.begun_since(_columns.queue, bindparam("day", type_=schema.UtcMicroseconds)).label("in_day"),
+    select(schema.revoked_agents.c.name)
+    .where(schema.revoked_agents.c.name == _columns.agent)
+    .exists()
+    .label("revoked"),
+    select(schema.switches.c.name).where(schema.switches.c.name == "stop").exists().label("stopped"),
+).where(_columns.id == bindparam("wanted"))
+
+
+def read(connection: Connection, proposal_id: str, hour: datetime, day: datetime) -> Standing:
+    """Return where a proposal stands in this transaction; `hour` and `day` are where those windows begin.
+
+    Raises `NoSuchProposal`.
+    """
+    row = connection.execute(_STANDING, {"wanted": proposal_id, "hour": hour, "day": day}).mappings().first()
+    if row is None:
+        raise NoSuchProposal(proposal_id)
+    own = dict(row)
+    in_hour, in_day, revoked, stopped = (own.pop(name) for name in ("in_hour", "in_day", "revoked", "stopped"))
+    return Standing(Proposal.from_row(own), (in_hour, in_day), bool(revoked), bool(stopped))
