@@ -54,7 +54,9 @@ def check_not_used(arguments: Mapping[str, Any]) -> None:
 def get_with_extension(asking: Asking, asked: AgentEmailGetArguments, ids: tuple[str, ...]) -> AgentGetResult:
     """Return what Email/get answers with the extension, for these ids."""
     asked = replace(asked, plain=replace(asked.plain, ids=ids))
-    return agent_email_get(asking.snapshot, asked, lambda email: _fetched(asking, email), asking.octets_left)
+    return agent_email_get(
+        asking.snapshot, asked, lambda email: _fetched(asking, email), asking.octets_left, asking.go_on
+    )
 
 
 def _fetched(asking: Asking, email: StoredEmail) -> Message | str:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agent_reader.jmap.capabilities import Limits
+from agent_reader.jmap.errors import Abandoned
 from agent_reader.query import BlobReader
 from agent_reader.store.snapshot import Snapshot
 
@@ -16,7 +17,8 @@ class Asking:
     """One call of a request: what is seen of the account, and what the answer may cost.
 
     `using` is what the request named; `octets_left` is the room that is left in the whole answer; `blobs` opens what
-    the store does not keep; `until` is the moment of `monotonic` at which a search ends.
+    the store does not keep; `until` is the moment of `monotonic` at which a search ends; `is_abandoned` says whether
+    nobody waits for the answer any more.
     """
 
     snapshot: Snapshot = field(repr=False)
@@ -26,7 +28,13 @@ class Asking:
     monotonic: Monotonic = field(repr=False)
     blobs: BlobReader = field(repr=False)
     until: float
+    is_abandoned: Callable[[], bool] = field(default=lambda: False, repr=False)
 
     def is_over(self) -> bool:
-        """Whether the time of this call is up."""
-        return self.monotonic() >= self.until
+        """Whether the time of this call is up, or nobody waits for it."""
+        return self.monotonic() >= self.until or self.is_abandoned()
+
+    def go_on(self) -> None:
+        """Raise `Abandoned` where nobody waits: asked between the messages of a long call."""
+        if self.is_abandoned():
+            raise Abandoned

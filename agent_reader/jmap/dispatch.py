@@ -5,7 +5,7 @@ capability was refused before. A call that fails, fails alone.
 """
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
@@ -16,7 +16,7 @@ from agent_reader.access import Shown
 from agent_reader.door.faults import Faults
 from agent_reader.jmap.asking import Asking, Monotonic
 from agent_reader.jmap.capabilities import Limits
-from agent_reader.jmap.errors import READ_ONLY, ErrorType, MethodError
+from agent_reader.jmap.errors import READ_ONLY, Abandoned, ErrorType, MethodError
 from agent_reader.jmap.methods import Absent, Change, Echo, Method, NoAccount, Read
 from agent_reader.jmap.references import Budget, Response, resolved
 from agent_reader.jmap.request import Invocation, Request
@@ -54,11 +54,16 @@ class Dispatch:
     blobs: BlobReader
     monotonic: Monotonic = time.monotonic
 
-    def answer(self, request: Request, scope: Scope) -> Answer:
-        """Return the answer to every call, of what the scope lets through. Each account is seen in one state."""
+    def answer(self, request: Request, scope: Scope, is_abandoned: Callable[[], bool] = lambda: False) -> Answer:
+        """Return the answer to every call, of what the scope lets through. Each account is seen in one state.
+
+        Raises `Abandoned` once `is_abandoned`: between calls, and between the messages of one.
+        """
         with ExitStack() as opened:
-            running = _Running(self, request, scope, opened)
+            running = _Running(self, request, scope, opened, is_abandoned)
             for call in request.calls:
+                if is_abandoned():
+                    raise Abandoned
                 running.answer(call)
             return Answer(tuple(running.responses), tuple(running.shown))
 
@@ -66,10 +71,13 @@ class Dispatch:
 class _Running:
     """One request while it is answered."""
 
-    def __init__(self, dispatch: Dispatch, request: Request, scope: Scope, opened: ExitStack) -> None:
+    def __init__(
+        self, dispatch: Dispatch, request: Request, scope: Scope, opened: ExitStack, is_abandoned: Callable[[], bool]
+    ) -> None:
         self.responses: list[Response] = []
         self.shown: list[Shown] = []
         self._dispatch, self._request, self._scope, self._opened = dispatch, request, scope, opened
+        self._is_abandoned = is_abandoned
         # An account that the token does not have is none.
         self._account_ids = frozenset(each for each in dispatch.account_ids if scope.allows_account(each))
         self._snapshots: dict[str, Snapshot] = {}
@@ -80,6 +88,8 @@ class _Running:
         try:
             encoded, shown = self._outcome(call)
             self._take_room(encoded)
+        except Abandoned:
+            raise
         except MethodError as error:
             self._refuse(call, error)
         except QueryRefused as error:
@@ -160,6 +170,7 @@ class _Running:
             monotonic=dispatch.monotonic,
             blobs=dispatch.blobs,
             until=dispatch.monotonic() + dispatch.limits.max_query_seconds,
+            is_abandoned=self._is_abandoned,
         )
 
     def _take_room(self, encoded: bytes) -> None:

@@ -1,5 +1,7 @@
 """The routes of the JMAP server: authenticate, parse, call one function, encode."""
 
+import asyncio
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -9,7 +11,7 @@ import msgspec
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from structlog.typing import FilteringBoundLogger
 
@@ -22,6 +24,7 @@ from agent_reader.jmap.capabilities import DEFAULT_LIMITS, Limits
 from agent_reader.jmap.cross_origin import CrossOrigin
 from agent_reader.jmap.dispatch import Dispatch, Snapshots
 from agent_reader.jmap.download import Downloads
+from agent_reader.jmap.errors import Abandoned
 from agent_reader.jmap.event_source import EventSources
 from agent_reader.jmap.methods import METHODS, Method
 from agent_reader.jmap.request import check_content_type, parse_request
@@ -133,16 +136,31 @@ class _Endpoints:
             limits = self._dispatch.limits
             untrusted_body = await read_body(request, limits.max_size_request, limits.max_body_seconds)
             base_url = self._base_url(request)
-            # One hop: everything that blocks happens in it.
-            answer = await run_in_threadpool(self._answer, untrusted_body, agent, base_url)
+            answer = await self._until_gone(request, lambda gone: self._answer(untrusted_body, agent, base_url, gone))
         return Response(answer, media_type=_JSON)
+
+    async def _until_gone(self, request: Request, work: Callable[[Callable[[], bool]], bytes]) -> bytes:
+        """Work in a thread, one hop for everything that blocks; it learns at once that its client is gone.
+
+        That this server ends cancels the request, and so ends the work as well.
+        """
+        gone = threading.Event()
+        watching = asyncio.create_task(_set_when_gone(request, gone))
+        try:
+            return await run_in_threadpool(work, gone.is_set)
+        except Abandoned:
+            raise ClientDisconnect from None
+        finally:
+            gone.set()
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
 
     async def upload(self, _request: Request, _agent: Agent) -> Response:
         raise problems.upload_refused()
 
-    def _answer(self, untrusted_body: bytes, agent: Agent, base_url: str) -> bytes:
+    def _answer(self, untrusted_body: bytes, agent: Agent, base_url: str, is_gone: Callable[[], bool]) -> bytes:
         request = parse_request(untrusted_body, self._dispatch.limits)
-        answer = self._dispatch.answer(request, agent.scope)
+        answer = self._dispatch.answer(request, agent.scope, is_gone)
         document = {
             "methodResponses": [
                 [response.name, msgspec.Raw(response.encoded), response.call_id] for response in answer.responses
@@ -152,6 +170,8 @@ class _Endpoints:
         if request.created_ids is not None:
             document["createdIds"] = request.created_ids
         encoded = msgspec.json.encode(document)
+        if is_gone():
+            raise Abandoned
         # Charged and on record before anything leaves; where either fails, nothing leaves.
         self._access.record(agent, answer.shown, len(encoded))
         return encoded
@@ -159,6 +179,13 @@ class _Endpoints:
     def _base_url(self, request: Request) -> str:
         # The Host field passed the gate.
         return self._public_url or f"{request.url.scheme}://{request.headers['host']}"
+
+
+async def _set_when_gone(request: Request, gone: threading.Event) -> None:
+    # The body was read; all that can come now is the end.
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    gone.set()
 
 
 async def _not_in_the_table(_request: Request, error: Exception) -> Response:

@@ -64,7 +64,7 @@ def answer_email_get(asking: Asking, arguments: Arguments) -> Found:
     check_not_used(arguments)
     asked = parse_email_get(arguments)
     asked = replace(asked, ids=_ids_of_emails(asking, asked.ids))
-    return _got(snapshot, email_get_as_asked(snapshot, asked, asking.octets_left))
+    return _got(snapshot, email_get_as_asked(snapshot, asked, asking.octets_left, asking.go_on))
 
 
 def _ids_of_emails(asking: Asking, ids: tuple[str, ...] | None) -> tuple[str, ...]:

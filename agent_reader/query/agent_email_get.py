@@ -91,11 +91,16 @@ def parse_agent_email_get(untrusted: Mapping[str, JSON]) -> AgentEmailGetArgumen
 
 
 def agent_email_get(
-    snapshot: Snapshot, asked: AgentEmailGetArguments, fetch: FetchMessage, max_octets: int
+    snapshot: Snapshot,
+    asked: AgentEmailGetArguments,
+    fetch: FetchMessage,
+    max_octets: int,
+    go_on: Callable[[], None] = lambda: None,
 ) -> AgentGetResult:
     """Answer Email/get with the extension. How many ids it may name is its caller's business.
 
     `fetch` is asked for attachments that the store does not keep; `max_octets` is what the whole answer may come to.
+    `go_on` is called before each message and raises where nobody waits for the rest.
     """
     ids = tuple(dict.fromkeys(asked.plain.ids or ()))
     found = snapshot.emails(ids)
@@ -104,6 +109,7 @@ def agent_email_get(
     fetching = _Fetching(fetch)
     answers: list[dict[str, JSON]] = []
     for email in found.values():
+        go_on()
         if not left_out.ids:
             answer, texts = _answer(snapshot, email, asked, fetching)
             if budget.has_room_for(answer, texts):

@@ -96,15 +96,22 @@ def email_get(
     return email_get_as_asked(snapshot, asked)
 
 
-def email_get_as_asked(snapshot: Snapshot, asked: EmailGetArguments, max_octets: int | None = None) -> GetResult:
+def email_get_as_asked(
+    snapshot: Snapshot,
+    asked: EmailGetArguments,
+    max_octets: int | None = None,
+    go_on: Callable[[], None] = lambda: None,
+) -> GetResult:
     """Answer Email/get from a snapshot and checked arguments. How many ids it may name is its caller's business.
 
     `max_octets` is what the strings of the whole answer may come to; past it `QueryRefused`, before more is read.
+    `go_on` is called before each message and raises where nobody waits for the rest.
     """
     ids = tuple(dict.fromkeys(asked.ids or ()))
     found = snapshot.emails(ids)
     answers: list[dict[str, JSON]] = []
     for email in found.values():
+        go_on()
         answers.append(email_as_asked(email, asked, partial(snapshot.message, email.key)))
         if max_octets is not None:
             max_octets -= json_octets(answers[-1])

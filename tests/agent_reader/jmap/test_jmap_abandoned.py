@@ -1,0 +1,108 @@
+"""A client that hangs up, or a server that ends: nothing more is worked out, and nothing of it is on record."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agent_reader.jmap.asking import Asking
+from agent_reader.jmap.capabilities import CORE, MAIL
+from agent_reader.jmap.errors import Abandoned
+from agent_reader.jmap.methods import METHODS, Read
+from agent_reader.jmap.reads import answer_email_get
+from tests.agent_reader.served import ACCOUNT, House, house
+
+pytestmark = pytest.mark.anyio
+
+_SECONDS = 20
+
+
+@dataclass
+class Slow:
+    """Email/get that begins, waits until nobody wants its answer, and then looks at the messages."""
+
+    is_at_work: threading.Event = field(default_factory=threading.Event)
+    has_ended: threading.Event = field(default_factory=threading.Event)
+    calls: list[str] = field(default_factory=list)
+
+    def answer(self, asking: Asking, arguments: Any) -> dict[str, Any]:
+        self.calls.append(ACCOUNT)
+        self.is_at_work.set()
+        waited = threading.Event()
+        for _ in range(_SECONDS * 100):
+            if asking.is_abandoned():
+                break
+            waited.wait(0.01)
+        try:
+            return answer_email_get(asking, arguments)
+        except Abandoned:
+            self.has_ended.set()
+            raise
+
+
+class Client:
+    """One request as ASGI sees it; it goes away when it is told to."""
+
+    def __init__(self, served: House) -> None:
+        self._served = served
+        self.is_gone = asyncio.Event()
+        self.sent: list[Any] = []
+
+    async def ask(self) -> None:
+        call = ["Email/get", {"accountId": ACCOUNT, "ids": None}, "0"]
+        body = json.dumps({"using": [CORE, MAIL], "methodCalls": [call, call]}).encode()
+        messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+        async def receive() -> dict[str, Any]:
+            for message in messages:
+                return message
+            await self.is_gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            self.sent.append(message)
+
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": "/jmap/api",
+            "raw_path": b"/jmap/api",
+            "query_string": b"",
+            "headers": [
+                (b"host", b"localhost"),
+                (b"authorization", f"Bearer {self._served.token}".encode()),
+                (b"content-type", b"application/json"),
+            ],
+        }
+        await self._served.app(scope, receive, send)
+
+
+@pytest.mark.parametrize("end", ["the client hangs up", "the server ends"])
+async def test_what_nobody_waits_for_is_not_worked_out(tmp_path: Path, end: str) -> None:
+    slow = Slow()
+    method = METHODS["Email/get"]
+    assert isinstance(method, Read)
+    methods = {**METHODS, "Email/get": replace(method, function=slow.answer)}
+    with house(tmp_path, methods=methods) as served:
+        client = Client(served)
+        asking = asyncio.create_task(client.ask())
+        assert await asyncio.to_thread(slow.is_at_work.wait, _SECONDS)
+        if end == "the client hangs up":
+            client.is_gone.set()
+        else:
+            asking.cancel()
+        await asyncio.wait([asking], timeout=_SECONDS)
+        assert asking.done()
+        assert await asyncio.to_thread(slow.has_ended.wait, _SECONDS)
+        # The second call never began, no message was looked at, and the log says nothing of what nobody got.
+        assert [ACCOUNT] == slow.calls
+        assert [] == served.access.reads("clerk")
+        assert not any(b"methodResponses" in message.get("body", b"") for message in client.sent)
