@@ -40,7 +40,7 @@ def setup(
         settings_from(tomllib.loads(text), ReaderSettings, "what was asked")
         write_configuration(output, text)
         dialogue.say(
-            "Read-only is kept by this program. Whether the server keeps it too: agent-reader doctor --probe-rights"
+            "Read-only is kept by this program. Whether the server keeps it too: sudo mailwarrant-doctor --probe-rights"
         )
     except (ConfigurationError, ImapFailure) as error:
         typer.echo(f"agent-reader setup: {error}", err=True)
