@@ -27,9 +27,9 @@ _ACCOUNT_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 # Another process (a status command) may hold a lock for milliseconds; ten seconds means that something is stuck.
 _BUSY_MILLISECONDS: Final = 10_000
 
-# The common words' lists of 181,000 messages stay at hand in so much, and the kernel keeps the file's other pages. No
-# file is mapped: what is mapped counts as this process's memory, which would grow with the mailbox.
-_WRITER_CACHE_KIBIBYTES: Final = 48 * 1024
+# What a batch touches stays at hand in so much, and the kernel keeps the file's other pages. No file is mapped: what is
+# mapped counts as this process's memory, which would grow with the mailbox.
+_WRITER_CACHE_KIBIBYTES: Final = 32 * 1024
 # A few readers are kept, each with its own.
 _READER_CACHE_KIBIBYTES: Final = 16 * 1024
 

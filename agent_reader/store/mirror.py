@@ -103,9 +103,12 @@ class AccountMirror:
             )
             return {int(uid) for (uid,) in rows}
 
-    def await_backlog(self, messages: int) -> None:
-        """So many messages will come in soon: processes are started that read them; or end, where none will."""
-        self._reader.await_backlog(messages)
+    def await_backlog(self, messages: int) -> int:
+        """So many messages will come in soon: processes are started that read them; or end, where none will.
+
+        Returns how many batches it pays to have begun at once.
+        """
+        return self._reader.await_backlog(messages)
 
     def stop_reading(self) -> None:
         """End at once what `begin_add` and `begin_headers` began; they raise `ReadingEnded`."""

@@ -41,15 +41,22 @@ class MessageReader:
         """Whether processes read, so that this one can do something else meanwhile."""
         return self._processes is not None
 
-    def await_backlog(self, messages: int) -> None:
-        """Start processes where so many messages are to be read that they pay; end them where none are."""
+    def await_backlog(self, messages: int) -> int:
+        """Start processes where so many messages are to be read that they pay; end them where none are.
+
+        Returns how many batches it pays to have begun at once.
+        """
         if messages == 0:
             self.end()
         with self._lock:
-            if messages < LONG_BACKLOG or self._processes is not None or self._cannot:
-                return
-            self._processes = self._make()
-        self._processes.begin()
+            processes = self._processes
+            if processes is None:
+                if messages < LONG_BACKLOG or self._cannot:
+                    return 0
+                processes = self._processes = self._make()
+                processes.begin()
+        # One waits while each process reads one: more would only fill the memory.
+        return processes.count + 1
 
     def end(self) -> None:
         """End the processes; whoever waits for what they read gets `ReadingEnded`."""

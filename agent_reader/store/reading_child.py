@@ -5,7 +5,6 @@ it (a fault in a library, its own limits) was one message's doing, which the rea
 """
 
 import gc
-import os
 import resource
 import signal
 import sys
@@ -23,8 +22,6 @@ from agent_reader.sync.mirror import FetchedMessage, MessageState
 
 # Ten times what a message of the largest size takes to be read; the service itself has two of it.
 _MEMORY_OCTETS: Final = 1024 * 1024 * 1024
-# Agents' questions come first, where the system lets a process say so.
-_NICENESS: Final = 5
 _LIMITS: Final = (
     (resource.RLIMIT_CORE, 0),
     (resource.RLIMIT_FSIZE, 0),
@@ -43,8 +40,6 @@ def main() -> None:
     for limit, most in _LIMITS:
         with suppress(OSError, ValueError):
             resource.setrlimit(limit, (most, most))
-    with suppress(OSError):
-        os.nice(_NICENESS)
     gc.freeze()
     given, taken = sys.stdin.buffer, sys.stdout.buffer
     with suppress(BrokenPipeError):

@@ -3,22 +3,19 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
-
-# One is read, one waits to be, and one is read and waits to be stored: more only fills the memory.
-_MOST_AHEAD: Final = 3
 
 
 @dataclass(slots=True)
 class Ahead:
-    """Batches that are being read, in the order in which they were fetched. One thread uses it."""
+    """Batches that are being read, in the order in which they were fetched, `most` at once. One thread uses it."""
 
+    most: int = 0
     _begun: deque[tuple[Callable[[], None], Callable[[], None]]] = field(default_factory=deque)
 
     def put(self, take: Callable[[], None], lost: Callable[[], None] = lambda: None) -> None:
         """Let a batch be read; the oldest is taken in first where there are too many. Raises as `flush`."""
         self._begun.append((take, lost))
-        while len(self._begun) > _MOST_AHEAD:
+        while len(self._begun) > self.most:
             self._take_oldest()
 
     def flush(self) -> None:

@@ -57,8 +57,7 @@ def first_look(
         except Refused as refusal:
             refused(mailbox, refusal)
     at_a_time = min(_MOST_AT_A_TIME, max(_FEWEST_AT_A_TIME, most_headers // max(1, len(shelves))))
-    mirror.await_backlog(sum(len(shelf.uids) - len(shelf.known) for shelf in shelves))
-    ahead = Ahead()
+    ahead = Ahead(mirror.await_backlog(sum(len(shelf.uids) - len(shelf.known) for shelf in shelves)))
 
     def look_further(shelf: _Shelf) -> set[int]:
         try:

@@ -75,8 +75,11 @@ class Mirror(Protocol):
     def headers_known(self, mailbox_id: str, uidvalidity: int) -> Collection[int]:
         """Return the UIDs whose headers wait to be threaded."""
 
-    def await_backlog(self, messages: int) -> None:
-        """So many messages will come in soon: reading them may be made ready. 0: what was made ready can end."""
+    def await_backlog(self, messages: int) -> int:
+        """So many messages will come in soon: reading them may be made ready. 0: what was made ready can end.
+
+        Returns how many batches it pays to have begun at once.
+        """
 
     def stop_reading(self) -> None:
         """End at once what `begin_add` and `begin_headers` began: the reader ends. Any thread may call."""

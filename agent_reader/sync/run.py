@@ -166,7 +166,7 @@ class Sync:
 
     def _take_in(self, session: ReadOnlySession, counts: Counts) -> Ending:
         """Take in what is missing, one step after the other, until nothing is or the terms want an end."""
-        self._mirror.await_backlog(sum(len(memory.backlog) for memory in self._memories.values()))
+        self._ahead.most = self._mirror.await_backlog(sum(len(memory.backlog) for memory in self._memories.values()))
         try:
             return self._take_steps(session, counts)
         finally:

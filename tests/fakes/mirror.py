@@ -162,8 +162,9 @@ class FakeMirror:
         self.add(mailbox_id, messages)
         return lambda: None
 
-    def await_backlog(self, messages: int) -> None:
+    def await_backlog(self, messages: int) -> int:
         self.backlog = messages
+        return 0
 
     def stop_reading(self) -> None:
         pass
