@@ -118,7 +118,7 @@ def test_no_word_from_outside_loads_runs_or_is_taken_for_the_pages_own(
             f"{review_page.url}/p/{proposal.id}/approve",
             f"{review_page.url}/p/{proposal.id}/reject",
         ] == page.locator("main form").evaluate_all("all => all.map(form => form.action)")
-        assert 1 == page.get_by_role("button", name="Approve the move", exact=True).count()
+        assert 1 == page.get_by_role("button", name=re.compile("^Approve")).count()
     assert [] == attacker.requests
     assert [] == console_errors(page)
     assert {State.PENDING} == {state(review_page, each.id) for each in (*single, *many)}
