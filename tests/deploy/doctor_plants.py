@@ -51,6 +51,7 @@ FILES: Final = [
         "the agent owns the socket's folder", "executor", Fault.SOCKET_FOLDER, owner(lambda w: w.socket.parent, AGENT)
     ),
     Plant("the socket is open", "reader", Fault.SOCKET_MODE, mode(lambda w: w.socket, 0o666)),
+    Plant("the socket is the agent's", "reader", Fault.SOCKET_MODE, owner(lambda w: w.socket, AGENT)),
     Plant("the socket is the agent's group's", "reader", Fault.SOCKET_GROUP, group_of(lambda w: w.socket, AGENT)),
     Plant("the executor is shut out", "executor", Fault.SOCKET_CLOSED, mode(lambda w: w.socket, 0o600)),
     Plant("the reader owns its code", "reader", Fault.CODE_OWNER, owner(code("reader", "agent_reader/app.py"), READER)),
