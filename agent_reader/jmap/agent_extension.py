@@ -55,7 +55,12 @@ def get_with_extension(asking: Asking, asked: AgentEmailGetArguments, ids: tuple
     """Return what Email/get answers with the extension, for these ids."""
     asked = replace(asked, plain=replace(asked.plain, ids=ids))
     return agent_email_get(
-        asking.snapshot, asked, lambda email: _fetched(asking, email), asking.octets_left, asking.go_on
+        asking.snapshot,
+        asked,
+        lambda email: _fetched(asking, email),
+        asking.octets_left,
+        asking.go_on,
+        asking.readings,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from agent_reader.jmap.capabilities import Limits
 from agent_reader.jmap.errors import Abandoned
 from agent_reader.query import BlobReader
+from agent_reader.query.kept_readings import KeptReadings
 from agent_reader.store.snapshot import Snapshot
 
 # Seconds that only go on; where they begin says nothing.
@@ -18,7 +19,7 @@ class Asking:
 
     `using` is what the request named; `octets_left` is the room that is left in the whole answer; `blobs` opens what
     the store does not keep; `until` is the moment of `monotonic` at which a search ends; `is_abandoned` says whether
-    nobody waits for the answer any more.
+    nobody waits for the answer any more; `readings` are of the snapshot, for all calls of the request.
     """
 
     snapshot: Snapshot = field(repr=False)
@@ -28,6 +29,7 @@ class Asking:
     monotonic: Monotonic = field(repr=False)
     blobs: BlobReader = field(repr=False)
     until: float
+    readings: KeptReadings = field(default_factory=KeptReadings, repr=False)
     is_abandoned: Callable[[], bool] = field(default=lambda: False, repr=False)
 
     def is_over(self) -> bool:

@@ -5,6 +5,7 @@ capability was refused before. A call that fails, fails alone.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from agent_reader.jmap.request import Invocation, Request
 from agent_reader.jmap.shown_parts import parts_shown
 from agent_reader.query import BlobReader
 from agent_reader.query.errors import QueryRefused
+from agent_reader.query.kept_readings import KeptReadings
 from agent_reader.scope import Scope
 from agent_reader.store.snapshot import Snapshot
 
@@ -81,6 +83,7 @@ class _Running:
         # An account that the token does not have is none.
         self._account_ids = frozenset(each for each in dispatch.account_ids if scope.allows_account(each))
         self._snapshots: dict[str, Snapshot] = {}
+        self._readings: defaultdict[str, KeptReadings] = defaultdict(KeptReadings)
         self._references = Budget(dispatch.limits.max_referenced_octets)
         self._answer_octets_left = dispatch.limits.max_answer_octets
 
@@ -170,6 +173,7 @@ class _Running:
             monotonic=dispatch.monotonic,
             blobs=dispatch.blobs,
             until=dispatch.monotonic() + dispatch.limits.max_query_seconds,
+            readings=self._readings[account_id],
             is_abandoned=self._is_abandoned,
         )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Final
 
 from agent_reader.query import arguments
@@ -18,10 +19,11 @@ from agent_reader.query.agent_properties import (
 )
 from agent_reader.query.email_get import EmailGetArguments, email_as_asked, parse_email_get
 from agent_reader.query.errors import invalid, too_large
+from agent_reader.query.kept_readings import KeptReadings
 from agent_reader.query.results import GetResult
 from agent_reader.query.windows import LEAST_WINDOW_OCTETS, Budget, Windowed
 from agent_reader.store.snapshot import Snapshot, StoredEmail
-from shared.message import JSON, Message, ReadableText, readable_text
+from shared.message import JSON, Message
 
 # Below this not even the properties of one Email fit, and a whole answer would be what was left out.
 LEAST_TOTAL_OCTETS: Final = 1_024
@@ -96,22 +98,25 @@ def agent_email_get(
     fetch: FetchMessage,
     max_octets: int,
     go_on: Callable[[], None] = lambda: None,
+    readings: KeptReadings | None = None,
 ) -> AgentGetResult:
     """Answer Email/get with the extension. How many ids it may name is its caller's business.
 
     `fetch` is asked for attachments that the store does not keep; `max_octets` is what the whole answer may come to.
-    `go_on` is called before each message and raises where nobody waits for the rest.
+    `go_on` is called before each message and raises where nobody waits for the rest; `readings` are those of
+    the whole request.
     """
     ids = tuple(dict.fromkeys(asked.plain.ids or ()))
     found = snapshot.emails(ids)
     budget, left_out = Budget(asked.max_total_bytes), _LeftOut()
     whole_answer = Budget(max_octets)
     fetching = _Fetching(fetch)
+    readings = KeptReadings() if readings is None else readings
     answers: list[dict[str, JSON]] = []
     for email in found.values():
         go_on()
         if not left_out.ids:
-            answer, texts = _answer(snapshot, email, asked, fetching)
+            answer, texts = _answer(snapshot, email, asked, fetching, readings)
             if budget.has_room_for(answer, texts):
                 if not whole_answer.has_room_for(answer, ()):
                     raise too_large()
@@ -126,52 +131,38 @@ def agent_email_get(
 
 
 def _answer(
-    snapshot: Snapshot, email: StoredEmail, asked: AgentEmailGetArguments, fetching: "_Fetching"
+    snapshot: Snapshot,
+    email: StoredEmail,
+    asked: AgentEmailGetArguments,
+    fetching: "_Fetching",
+    readings: KeptReadings,
 ) -> tuple[dict[str, JSON], list[Windowed]]:
-    kept = _Kept(snapshot, email.key)
-    answer = email_as_asked(email, replace(asked.plain, max_body_value_bytes=0), kept.message)
+    # Read once here also where it is too large to be kept for the request, and not at all where nothing asks for it.
+    kept = cache(lambda: readings.of(snapshot, email.key))
+    answer = email_as_asked(email, replace(asked.plain, max_body_value_bytes=0), lambda: kept().message)
     texts: list[Windowed] = []
     for name in asked.agent_properties:
         match name:
             case "newText":
-                answer[name], text = new_text(kept.message(), kept.reading())
+                answer[name], text = new_text(kept().segmented(), kept().text())
                 texts.append(text)
             case "flags":
-                answer[name] = flags_of(kept.message())
+                answer[name] = flags_of(kept().flags())
             case "cleaned":
-                answer[name] = cleaned(kept.reading())
+                answer[name] = cleaned(kept().text())
             case _:
-                attached = Attached(kept.message(), snapshot.scope.depth, lambda: fetching.message(email))
+                attached = Attached(kept().message, snapshot.scope.depth, lambda: fetching.message(email))
                 answer[name], attachments = text_of_attachment(attached)
                 texts += attachments
     if answer.get("bodyValues"):
-        texts[:0] = texts_in(answer["bodyValues"], kept.message())
+        texts[:0] = texts_in(answer["bodyValues"], kept().message)
     for text in texts:
         was_cut_before = text.holder.get("isTruncated") is True
         text.show(asked.window_start, asked.plain.max_body_value_bytes)
         # A text that is not kept is cut, to nothing; that the window shows all of nothing does not mend it.
-        if was_cut_before or (text.name == "newText" and has_unkept_body(kept.message())):
+        if was_cut_before or (text.name == "newText" and has_unkept_body(kept().message)):
             text.holder["isTruncated"] = True
     return answer, texts
-
-
-class _Kept:
-    """A message as it is kept and as it reads, each made once and only where something asks for it."""
-
-    def __init__(self, snapshot: Snapshot, key: int) -> None:
-        self._snapshot, self._key = snapshot, key
-        self._message: Message | None = None
-        self._reading: ReadableText | None = None
-
-    def message(self) -> Message:
-        if self._message is None:
-            self._message = self._snapshot.message(self._key)
-        return self._message
-
-    def reading(self) -> ReadableText:
-        if self._reading is None:
-            self._reading = readable_text(self.message())
-        return self._reading
 
 
 class _Fetching:

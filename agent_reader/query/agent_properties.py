@@ -4,7 +4,7 @@ Every text here is the sender's, cleaned of what the eye cannot see; `cleaned` s
 docs/jmap-extension.md describes each.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,15 +16,15 @@ from shared.message import (
     JSON,
     AttachmentOutcome,
     AttachmentText,
+    Flag,
     HiddenText,
     Message,
     Part,
     ReadableText,
+    SegmentedText,
     SegmentKind,
     attachment_text,
     body_lists,
-    flags,
-    segmented_text,
 )
 
 AGENT_PROPERTIES: Final = ("newText", "flags", "cleaned", "textOfAttachment")
@@ -51,9 +51,8 @@ class Attached:
     fetch: FetchMessage
 
 
-def new_text(message: Message, reading: ReadableText) -> tuple[dict[str, JSON], Windowed]:
+def new_text(segmented: SegmentedText, reading: ReadableText) -> tuple[dict[str, JSON], Windowed]:
     """Return what is new in the body's text, without earlier messages and signature, and its text to be windowed."""
-    segmented = segmented_text(message)
     answer: dict[str, JSON] = {
         "source": reading.source.value,
         "choice": reading.choice.value,
@@ -65,9 +64,9 @@ def new_text(message: Message, reading: ReadableText) -> tuple[dict[str, JSON], 
     return answer, Windowed("newText", None, _octets(segmented.new_text()), answer)
 
 
-def flags_of(message: Message) -> JSON:
+def flags_of(found: Iterable[Flag]) -> JSON:
     """Return the facts about a message as JSON."""
-    return [{"fact": flag.fact.value, "where": flag.where} for flag in flags(message)]
+    return [{"fact": flag.fact.value, "where": flag.where} for flag in found]
 
 
 def cleaned(reading: ReadableText) -> JSON:

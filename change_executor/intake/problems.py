@@ -229,8 +229,7 @@ def already_proposed() -> RefusedByRule:
         409,
         "already_proposed",
         "This message has an open proposal already.",
-        "Wait until it ends; your own you can withdraw.",
-        retryable=True,
+        "A person decides about that one: do not propose this again. Your own you can withdraw.",
     )
 
 
