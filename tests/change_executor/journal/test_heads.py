@@ -19,7 +19,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from change_executor.audit import Fault, verify
-from change_executor.heads import HeadPublisher, published_heads
+from change_executor.heads import OPENED, TOLD, HeadPublisher, published_heads
 from shared.settings import ConfigurationError
 from tests.change_executor.journal.clock import MovableClock, new_proposal
 from tests.change_executor.journal.test_group import until
@@ -35,6 +35,9 @@ def heads(tmp_path: Path) -> Path:
     file = tmp_path / "heads"
     file.touch()
     return file
+
+
+_NO_HEADS = ("", "no line of ours", "{broken", "[1]", '{"events": 7, "head": "abc"}', '{"events": true, "head": "x"}')
 
 
 def publisher(journal: Journal, file: Path | None, every_seconds: float = 0.001) -> HeadPublisher:
@@ -64,6 +67,18 @@ def test_the_head_is_told_at_the_start_after_commits_and_at_the_end(journal: Jou
         assert () == verify(connection, published_heads(heads.read_text().splitlines())).findings
 
 
+def test_a_commit_without_an_event_tells_nothing_again(journal: Journal, heads: Path) -> None:
+    append(journal)
+    telling = publisher(journal, heads)
+    telling._tell(OPENED)
+    telling._tell(TOLD)
+    assert ["journal:open"] == [line["event"] for line in lines(heads)]
+    append(journal)
+    telling._tell(TOLD)
+    telling.close()
+    assert [1, 2] == [line["events"] for line in lines(heads)]
+
+
 def test_it_is_told_no_more_often_than_configured(journal: Journal, heads: Path) -> None:
     telling = publisher(journal, heads, every_seconds=3600)
     telling.start()
@@ -82,7 +97,7 @@ def test_the_log_tells_it_too_and_a_log_is_compared_like_the_file(journal: Journ
         telling.stop()
     written = [f"Nov 30 host change-executor[7]: {json.dumps(line)}" for line in logged]
     with journal.reading() as connection:
-        assert {1: verify(connection).head} == published_heads([*written, "", "no line of ours", "{broken", "[1]"])
+        assert {1: verify(connection).head} == published_heads([*written, *_NO_HEADS])
 
 
 def test_a_file_that_cannot_be_appended_to_stops_the_start(journal: Journal, tmp_path: Path) -> None:

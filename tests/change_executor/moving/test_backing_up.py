@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import secrets
 import sqlite3
 import threading
 from typing import TYPE_CHECKING
@@ -17,6 +18,9 @@ from change_executor.journal import schema
 from change_executor.journal.journal import is_stopped
 from change_executor.journal.open import journal_path, open_journal
 from change_executor.lifecycle import Event
+from change_executor.review.links import LinkRefused, new_link, spend_link
+from change_executor.review.people import add_person
+from change_executor.review.sessions import How, begin_session, find_session
 from change_executor.switch import release_stop
 from shared.settings import ConfigurationError
 from tests.change_executor.moving.workshop import QUIET_SECONDS, Workshop
@@ -167,10 +171,19 @@ def test_an_undo_that_was_asked_for_is_looked_for(
 def test_a_copy_that_has_every_published_event_goes_on_as_it_was(dovecot: Dovecot, folder: Path, copies: Path) -> None:
     workshop = Workshop(dovecot, folder)
     proposal = workshop.approved(workshop.deliver())
+    add_person(workshop.journal, "zoe")
+    with workshop.journal.writing() as writing:
+        cookie = begin_session(writing, "zoe", How.PASSWORD, secrets.token_bytes)
+    link = new_link(workshop.journal, "zoe", secrets.token_bytes)
+    assert find_session(workshop.journal, cookie) is not None
     published = head(workshop)
     copy = backed_up(workshop, copies)
     lose_journal(workshop)
     again, done = restore(dovecot, folder, copy, published)
+    # A browser that was signed out since, or a link that was used, would open the page again.
+    assert find_session(again.journal, cookie) is None
+    with pytest.raises(LinkRefused), again.journal.writing() as writing:
+        spend_link(writing, link, begin_anew=False)
     assert not done.is_behind
     assert not stopped(again)
     again.apply.move(proposal)
