@@ -1,10 +1,8 @@
-"""Signing in to a mail server, alike for both houses: TLS, one password or token, and the guard on the socket.
+"""Signing in to a mail server, alike for both houses: one password or token, and the guard on the socket.
 
 Each house gives its own closed table of verbs; a client that is not guarded cannot be made here.
 """
 
-import hashlib
-import hmac
 import imaplib
 import ipaddress
 import socket
@@ -18,11 +16,22 @@ from imapclient import imap4, tls
 from imapclient.exceptions import IMAPClientError, LoginError
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
+from shared.imap_failure import ImapFailure, printable, protocol_failure
 from shared.imap_guard import Guard, GuardRefusal, VerbTable
-from shared.imap_stream import AnswerLimits, AnswerReader, TooLarge, TooSlow
+from shared.imap_stream import AnswerLimits, AnswerReader
+from shared.imap_tls import check_pinned, tls_context, tls_failure
 from shared.login_refusals import login_refusal
 from shared.oauth import OAuth, OAuthFailure, access_token
-from shared.settings import AbsolutePath, ConfigurationError, Section, read_secret
+from shared.settings import AbsolutePath, Section, read_secret
+
+__all__ = [
+    "READ_SECONDS",
+    "GuardedClient",
+    "ImapFailure",
+    "ImapLogin",
+    "connect",
+    "protocol_failure",
+]
 
 CONNECT_SECONDS: Final = 15.0
 # A dead server must not hold a sync for ever; a live one that builds an index answers within a minute.
@@ -62,18 +71,6 @@ class ImapLogin(Section):
         if any(ord(character) < 0x20 for character in self.user):  # noqa: PLR2004 - C0 controls
             raise ValueError("`user` has control characters")
         return self
-
-
-class ImapFailure(Exception):  # noqa: N818 - a failure of the other side is no error of ours
-    """Signing in, or a command, did not work out: the server's fault, the network's, or the configuration's.
-
-    `code` is one of `unreachable`, `certificate`, `no_starttls`, `login_refused`, `too_slow`, `too_large`, `throttled`,
-    `protocol`; `retryable` says whether waiting may help. The connection it came from is finished.
-    """
-
-    def __init__(self, code: str, detail: str, fix: str, *, retryable: bool) -> None:
-        super().__init__(f"{detail} {fix}")
-        self.code, self.detail, self.fix, self.retryable = code, detail, fix, retryable
 
 
 class _Guarded:
@@ -196,7 +193,9 @@ def connect(
     cannot be read.
     """
     where = f"{login.user} at {login.host}:{login.port}"
-    context = _tls_context(login)
+    context = tls_context(
+        f"the login `{login.id}`", ca_file=login.ca_file, pinned=login.certificate_sha256, unused=login.tls == "none"
+    )
     # The secret is read first: a missing file is the operator's mistake whatever the server does.
     secret = _secret(login, now, where)
     client = _open(login, table, context, where, read_seconds)
@@ -204,7 +203,7 @@ def connect(
         if login.tls == "starttls":
             _start_tls(client, context, where)
         if login.certificate_sha256 is not None:
-            _check_pinned(client, login.certificate_sha256, where)
+            check_pinned(client.socket(), login.certificate_sha256, where)
         _sign_in(client, login, secret, where)
     except BaseException:
         client.close_connection()
@@ -218,7 +217,7 @@ def _open(
     try:
         return GuardedClient(table, login, context, read_seconds)
     except ssl.SSLError as error:
-        raise _tls_failure(error, where) from None
+        raise tls_failure(error, where) from None
     except socket.gaierror:
         raise ImapFailure(
             "unreachable",
@@ -241,7 +240,7 @@ def _start_tls(client: GuardedClient, context: ssl.SSLContext, where: str) -> No
     try:
         client.starttls(context)
     except ssl.SSLError as error:
-        raise _tls_failure(error, where) from None
+        raise tls_failure(error, where) from None
     except (IMAPClientError, OSError):
         raise ImapFailure(
             "no_starttls",
@@ -249,22 +248,6 @@ def _start_tls(client: GuardedClient, context: ssl.SSLContext, where: str) -> No
             'Use `tls = "tls"` and its port.',
             retryable=False,
         ) from None
-
-
-def _tls_failure(error: ssl.SSLError, where: str) -> ImapFailure:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return ImapFailure(
-            "certificate",
-            f"{where}: the certificate is not trusted ({error.verify_message}).",
-            "Mend `host` so that it is the certificate's name, or name the CA with `ca_file`.",
-            retryable=False,
-        )
-    return ImapFailure(
-        "certificate",
-        f"{where}: TLS failed ({error.reason or type(error).__name__}).",
-        "Mend `port` and `tls`: 993 is `tls`, 143 is `starttls`.",
-        retryable=False,
-    )
 
 
 def _secret(login: ImapLogin, now: Callable[[], float], where: str) -> SecretStr:
@@ -279,18 +262,6 @@ def _secret(login: ImapLogin, now: Callable[[], float], where: str) -> SecretStr
         raise ImapFailure(code, f"{where}: {failure.detail}", failure.fix, retryable=failure.retryable) from None
 
 
-def _check_pinned(client: GuardedClient, pinned: str, where: str) -> None:
-    shown = client.socket().getpeercert(binary_form=True)
-    digest = hashlib.sha256(shown or b"").hexdigest()
-    if not hmac.compare_digest(digest, pinned.replace(":", "").lower()):
-        raise ImapFailure(
-            "certificate",
-            f"{where}: the certificate is not the pinned one (its SHA-256 is {digest}).",
-            "Find out why it changed before you put the new digest into `certificate_sha256`.",
-            retryable=False,
-        )
-
-
 def _sign_in(client: GuardedClient, login: ImapLogin, secret: SecretStr, where: str) -> None:
     try:
         if login.oauth is not None:
@@ -303,7 +274,7 @@ def _sign_in(client: GuardedClient, login: ImapLogin, secret: SecretStr, where: 
         refusal = login_refusal(str(error))
         raise ImapFailure(
             "unreachable" if refusal.retryable else "login_refused",
-            f"{where}: the server refused the login: {refusal.meaning} ({_printable(str(error))}).",
+            f"{where}: the server refused the login: {refusal.meaning} ({printable(str(error))}).",
             refusal.fix,
             retryable=refusal.retryable,
         ) from None
@@ -352,48 +323,6 @@ def _show_token(client: GuardedClient, user: str, token: SecretStr, mechanism: s
     except imaplib.IMAP4.error as error:
         said = b" ".join(reasons).decode("utf-8", "replace")
         raise LoginError(f"{error} {said}".strip()) from None
-
-
-def protocol_failure(where: str, error: Exception) -> ImapFailure:
-    """Return the failure for a connection that broke, or a server that answered what it may not."""
-    match error:
-        case TooLarge():
-            code = "too_large"
-        case TooSlow():
-            code = "too_slow"
-        case OSError():
-            code = "unreachable"
-        case _:
-            code = "protocol"
-    return ImapFailure(
-        code,
-        f"{where}: the connection broke ({type(error).__name__}: {_printable(str(error))}).",
-        "It is tried again by itself; if it stays, look at the mail server's log.",
-        retryable=True,
-    )
-
-
-def _printable(untrusted_text: str) -> str:
-    # A server's words end in a terminal and in a log: printable ASCII, and not many.
-    return "".join(character if " " <= character <= "~" else "?" for character in untrusted_text)[:200]
-
-
-def _tls_context(login: ImapLogin) -> ssl.SSLContext:
-    if login.tls == "none" and login.ca_file is None:
-        # Never used; loading the machine's authorities takes longer than signing in.
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    try:
-        context = ssl.create_default_context(cafile=str(login.ca_file) if login.ca_file else None)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigurationError(
-            f"the login `{login.id}`",
-            f"`ca_file` {login.ca_file} cannot be used: {error}.",
-            "Name a PEM file of the CA.",
-        ) from None
-    if login.certificate_sha256 is not None:
-        # The pinned certificate is the trust: `_check_pinned` compares it before anything secret is said.
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    return context
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,0 +1,39 @@
+"""What goes wrong between a house and a mail server: by whose fault, and what to do."""
+
+from shared.imap_stream import TooLarge, TooSlow
+
+
+class ImapFailure(Exception):  # noqa: N818 - a failure of the other side is no error of ours
+    """Signing in, or a command, did not work out: the server's fault, the network's, or the configuration's.
+
+    `code` is one of `unreachable`, `certificate`, `no_starttls`, `login_refused`, `too_slow`, `too_large`, `throttled`,
+    `protocol`; `retryable` says whether waiting may help. The connection it came from is finished.
+    """
+
+    def __init__(self, code: str, detail: str, fix: str, *, retryable: bool) -> None:
+        super().__init__(f"{detail} {fix}")
+        self.code, self.detail, self.fix, self.retryable = code, detail, fix, retryable
+
+
+def protocol_failure(where: str, error: Exception) -> ImapFailure:
+    """Return the failure for a connection that broke, or a server that answered what it may not."""
+    match error:
+        case TooLarge():
+            code = "too_large"
+        case TooSlow():
+            code = "too_slow"
+        case OSError():
+            code = "unreachable"
+        case _:
+            code = "protocol"
+    return ImapFailure(
+        code,
+        f"{where}: the connection broke ({type(error).__name__}: {printable(str(error))}).",
+        "It is tried again by itself; if it stays, look at the mail server's log.",
+        retryable=True,
+    )
+
+
+def printable(untrusted_text: str) -> str:
+    """Return a server's words for a terminal and a log: printable ASCII, at most 200 characters."""
+    return "".join(character if " " <= character <= "~" else "?" for character in untrusted_text)[:200]
