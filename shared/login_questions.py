@@ -68,7 +68,9 @@ def _asked(dialogue: Dialogue, login_id: str, secret: dict[str, Any], said: dict
     for names, note in _PROVIDERS:
         if any(name in host.lower() for name in names):
             dialogue.say(f"  {note}")
-    tls = dialogue.choice("tls", "Security: tls, starttls or none", ("tls", "starttls", "none"), default=said.get("tls", "tls"))
+    tls = dialogue.choice(
+        "tls", "Security: tls, starttls or none", ("tls", "starttls", "none"), default=said.get("tls", "tls")
+    )
     said["tls"] = tls
     port = dialogue.text("port", "Port", default=_PORTS[tls], check=_port)
     user = said["user"] = dialogue.text("user", "User name of this login", default=said.get("user"))

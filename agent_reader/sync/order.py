@@ -62,7 +62,8 @@ class Backlog:
     @property
     def is_to_be_surveyed(self) -> bool:
         """Whether the server has to be asked before the next batch can be chosen."""
-        # What is not seen may be as new as what is, and no newer: that is in no hurry, and each that is seen takes memory.
+        # What is not seen may be as new as what is, and no newer: that is in no hurry, and each that is seen takes
+        # memory.
         return bool(self.unseen) and (not self.seen or self.reached < min(self.seen))
 
     def to_survey(self) -> list[int]:
