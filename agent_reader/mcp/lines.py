@@ -9,8 +9,9 @@ from agent_reader.tool_answers.cuts import one_line
 from shared.message import JSON
 
 # What of a message such a line holds, in the read log's words.
-LINE_PARTS: Final = ("header", "preview")
-SNIPPET_PARTS: Final = ("header", "snippet of preview")
+HEADER_PARTS: Final = ("header",)
+LINE_PARTS: Final = (*HEADER_PARTS, "preview")
+SNIPPET_PARTS: Final = (*HEADER_PARTS, "snippet of preview")
 
 _MAX_NAME_CHARACTERS: Final = 40
 _MAX_ADDRESS_CHARACTERS: Final = 60
@@ -22,7 +23,10 @@ _KEYWORDS: Final = {"$flagged": "flagged", "$answered": "answered", "$draft": "d
 
 
 def email_line(email: StoredEmail, roles: Mapping[str, str], snippet: str | None = None) -> str:
-    """Return `id date marks | sender | subject | snippet`: a line of mail, for inside the fence."""
+    """Return `id date marks | sender | subject | snippet`: a line of mail, for inside the fence.
+
+    Without a `snippet` it ends with the beginning of the text, and with an empty one at the subject.
+    """
     marks = ",".join(email_marks(email, roles))
     subject = one_line(str(email.summary["subject"] or ""), _MAX_SUBJECT_CHARACTERS) or "(no subject)"
     text = one_line(str(email.summary["preview"] or ""), _MAX_SNIPPET_CHARACTERS) if snippet is None else snippet

@@ -13,7 +13,7 @@ from typing import Final
 
 from agent_reader.mcp.call import Call
 from agent_reader.mcp.cursors import Cursor
-from agent_reader.mcp.lines import LINE_PARTS, email_line, roles_of
+from agent_reader.mcp.lines import HEADER_PARTS, LINE_PARTS, email_line, roles_of
 from agent_reader.query import email_query, parse_email_query
 from agent_reader.store.change_log import CannotCalculateChanges
 from agent_reader.store.changes import DataType
@@ -77,19 +77,23 @@ _SAID: Final = {
 
 
 def whats_new(call: Call) -> None:
-    """Write a line for each new message, oldest first; with `peek` the next call tells them again."""
+    """Write a line for each new message, oldest first; with `peek` the next call tells them again.
+
+    A line has the beginning of the text with `previews` alone: who wrote and what about is what most calls are for.
+    """
     peek = call.arguments.flag("peek") or False
     limit = call.arguments.number("limit", 1, MAX_NEWS_LIMIT) or DEFAULT_NEWS_LIMIT
     news = gather(call, limit, call.arguments.text("cursor"))
     roles = roles_of(call.snapshot)
     if news.look in _SAID:
         call.sheet.ours(_SAID[news.look])
-    lines = [email_line(email, roles) for email in news.emails]
+    previews = call.arguments.flag("previews") or False
+    lines = [email_line(email, roles, None if previews else "") for email in news.emails]
     passed = f"; {news.passed_over} in Sent, Drafts, Junk or Trash passed over" if news.passed_over else ""
     call.sheet.ours(f"{len(lines)} new messages, oldest first; times are UTC{passed}.")
     if lines:
         call.sheet.fenced("\n".join(lines))
-    call.shows((email.id for email in news.emails), *LINE_PARTS)
+    call.shows((email.id for email in news.emails), *(LINE_PARTS if previews else HEADER_PARTS))
     if not peek:
         call.moves_to(Cursor(news.state, news.floor, call.now))
     if news.total is not None:

@@ -72,6 +72,7 @@ TOOLS: Final = (
         {
             "peek": _flag("true: tell the same again next time."),
             "limit": _number(f"Lines, {DEFAULT_NEWS_LIMIT} if left out.", 1, MAX_NEWS_LIMIT),
+            "previews": _flag("true: with the beginning of each text; twice as long."),
             "cursor": _text("To go on peeking, from the answer before."),
         },
         (),

@@ -218,6 +218,17 @@ def test_news_are_told_once_peeked_at_will_and_remembered_across_a_restart(tmp_p
             cursors.close()
 
 
+def test_news_hold_the_beginning_of_a_text_where_it_is_asked_for_and_the_read_log_says_so(tmp_path: Path) -> None:
+    with desked(tmp_path) as standing:
+        new = deliver(standing, 10, octets(50, "Kiln", "The oven is warm."))
+        short = standing.text("whats_new", peek=True)
+        long = standing.text("whats_new", peek=True, previews=True)
+        assert ("Kiln" in short, "The oven is warm." in short) == (True, False)
+        assert "The oven is warm." in long
+        earlier, later = standing.house.access.lines(agent="clerk", since=None, email_id=None, limit=2)
+        assert (["header"], ["header", "preview"]) == (earlier.parts[new], later.parts[new])
+
+
 def test_old_mail_own_mail_and_moves_are_no_news_and_late_mail_is(tmp_path: Path) -> None:
     with desked(tmp_path) as standing:
         standing.text("whats_new")
