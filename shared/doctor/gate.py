@@ -14,7 +14,8 @@ from shared.doctor.finding import Fault, Looking
 from shared.doctor.installation import Gate, House, Installation, Login, house_on, settings_in
 from shared.doctor.places import look_at_code, look_at_house
 from shared.doctor.separation import look_at_user
-from shared.doctor.units import credentials_of, look_at_units_of, settings_of
+from shared.doctor.unit_files import credentials_of, settings_of
+from shared.doctor.units import look_at_units_of
 from shared.doctor.users import user_named, user_of
 
 SERVICE: Final = "mailwarrant-gate.service"

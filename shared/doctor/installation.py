@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from shared.doctor.units import credential_files
+from shared.doctor.unit_files import credential_files
 from shared.doctor.users import User, user_named, user_of
 
 UNITS: Final = Path("/etc/systemd/system")

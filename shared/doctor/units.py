@@ -1,15 +1,14 @@
 """The unit files as they are now, drop-ins included: do they still confine what they start?"""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from shared.doctor.finding import Fault, Looking
+from shared.doctor.installation import Installation
+from shared.doctor.unit_files import drop_ins, settings_of
 from shared.doctor.users import User
-
-if TYPE_CHECKING:
-    from shared.doctor.installation import Installation
 
 # What each service's unit says (systemd.exec(5)); a value of None: anything but nothing.
 REQUIRED: Final[tuple[tuple[str, str | None], ...]] = (
@@ -37,16 +36,12 @@ REQUIRED: Final[tuple[tuple[str, str | None], ...]] = (
 )
 _NO: Final = frozenset({"", "no", "false", "off", "0"})
 _YES: Final = frozenset({"yes", "true", "on", "1"})
-# A list: each line adds, an empty one begins anew (systemd.syntax(7)).
-_LISTS: Final = frozenset(
-    {"LoadCredential", "Environment", "ListenStream", "SystemCallFilter", "RestrictAddressFamilies", "ReadWritePaths"}
-)
 _LOOPBACK: Final = re.compile(r"(/|@|127\.0\.0\.1:|\[::1\]:)")
 _SECRET_NAME: Final = re.compile(r"pass|secret|token|credential|key", re.IGNORECASE)
 _AGAIN: Final = "sudo deploy/install"
 
 
-def look_at_units(installation: "Installation", looking: Looking) -> None:
+def look_at_units(installation: Installation, looking: Looking) -> None:
     """Look at the service's unit, at its sockets' and at those beside it."""
     names = (installation.service, *installation.sockets, *installation.units_beside)
     look_at_units_of(installation.own.user, installation.units, names, looking)
@@ -59,7 +54,7 @@ def look_at_units_of(user: User | None, units: Path, names: Iterable[str], looki
         if not file.is_file():
             looking.find(Fault.UNIT_MISSING, f"there is no {file}", _AGAIN)
             continue
-        for each in (file, *_drop_ins(units, name)):
+        for each in (file, *drop_ins(units, name)):
             _look_at_file(each, looking)
         said = settings_of(units, name)
         if file.suffix == ".service":
@@ -68,50 +63,6 @@ def look_at_units_of(user: User | None, units: Path, names: Iterable[str], looki
             if not _LOOPBACK.match(address):
                 fix = f"In {file}: ListenStream=127.0.0.1:PORT; then: systemctl daemon-reload"
                 looking.find(Fault.UNIT_ADDRESS, f"{name} listens on {address}", fix)
-
-
-def settings_of(units: Path, name: str) -> dict[str, list[str]]:
-    """Return what a unit says, by key, as systemd puts the file and its drop-ins together; {} where there is none."""
-    said: dict[str, list[str]] = {}
-    file = units / name
-    if not file.is_file():
-        return said
-    for key, value in (pair for each in (file, *_drop_ins(units, name)) for pair in _pairs(each)):
-        if key not in _LISTS or not value:
-            said[key] = [value] if value or key not in _LISTS else []
-        else:
-            said.setdefault(key, []).append(value)
-    return said
-
-
-def credential_files(units: Path, name: str) -> list[Path]:
-    """Return the files whose content systemd hands over to a service (LoadCredential=NAME:PATH)."""
-    return list(credentials_of(units, name).values())
-
-
-def credentials_of(units: Path, name: str) -> dict[str, Path]:
-    """Return those files by the name under which the service gets each."""
-    found = [line.partition(":") for line in settings_of(units, name).get("LoadCredential", [])]
-    return {credential: Path(path) for credential, _, path in found if path.startswith("/")}
-
-
-def _drop_ins(units: Path, name: str) -> list[Path]:
-    # Those of the running system (systemctl edit --runtime) count as well; a test's own folder has none.
-    folders = [units / f"{name}.d"]
-    if units == Path("/etc/systemd/system"):
-        folders.append(Path(f"/run/systemd/system/{name}.d"))
-    return sorted((file for folder in folders for file in folder.glob("*.conf")), key=lambda file: file.name)
-
-
-def _pairs(file: Path) -> Iterator[tuple[str, str]]:
-    try:
-        text = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return
-    for line in text.replace("\\\n", " ").splitlines():
-        key, equals, value = line.partition("=")
-        if equals and not line.lstrip().startswith(("#", ";")):
-            yield key.strip(), value.strip()
 
 
 def _look_at_file(file: Path, looking: Looking) -> None:
