@@ -16,7 +16,7 @@ demo: ## the whole path on a sample mailbox; ARGS=--unattended signs by itself a
 test: ## what the tests need, then the tests; ARGS goes to pytest
 	@deploy/environment dev $(VENV)
 	@deploy/test_packages
-	@$(BIN)/python -m pytest -n 4 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: ## format, lint, types, import contracts
 	@deploy/environment dev $(VENV)

@@ -11,6 +11,30 @@ pytest_plugins = ["tests.servers.fixtures", "tests.servers.browser", "tests.serv
 settings.register_profile("mailwarrant", deadline=None)
 settings.load_profile("mailwarrant")
 
+# These start whole programs and take longest: they come first, so that no worker is left alone with one at the end.
+_FIRST = (
+    "tests/end_to_end/test_kills.py",
+    "tests/end_to_end/",
+    "tests/change_executor/breaking/",
+    "tests/demo/",
+    "tests/change_executor/test_serving.py",
+    "tests/change_executor/review/",
+    "tests/gullible/",
+    "tests/agent_reader/mcp/",
+    "tests/agent_reader/test_app",
+    "tests/agent_reader/test_store_commands.py",
+    "tests/agent_reader/test_sync_servers.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first; the order within a file, and of all others, stays."""
+    items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    return next((place for place, start in enumerate(_FIRST) if item.nodeid.startswith(start)), len(_FIRST))
+
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "statement(id, ...): statements of tests/agent_reader/jmap/manifest.toml")

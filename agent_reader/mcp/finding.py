@@ -21,10 +21,13 @@ DEFAULT_SEARCH_LIMIT: Final = 20
 _MAX_MAILBOX_NAME_CHARACTERS: Final = 200
 _MAX_MAILBOXES: Final = 100_000
 
-# What stands around a hit: enough for a number and what it counts.
-_BEFORE_HIT: Final = 50
+# What stands around a hit: enough for a number and what it counts, a third of it before the hit.
+_BEFORE_HIT: Final = 3
 _SNIPPET_CHARACTERS: Final = 160
+# Where the hit is in what a message quotes or in its signature, this much of a snippet tells what it says itself.
+_OWN_CHARACTERS: Final = 80
 _WORD: Final = re.compile(r"[^\s\"']+")
+_QUOTE_MARKS: Final = re.compile(r"^(?:> ?)+", re.MULTILINE)
 
 
 def list_mailboxes(call: Call) -> None:
@@ -38,13 +41,12 @@ def list_mailboxes(call: Call) -> None:
         counts = found[mailbox.id]
         name = one_line(mailbox.name, _MAX_MAILBOX_NAME_CHARACTERS)
         role = f" {roles[mailbox.id]}" if mailbox.id in roles else ""
-        line = f"{mailbox.id}{role} {counts['totalEmails']} messages, {counts['unreadEmails']} unread | {name}"
+        line = f"{mailbox.id}{role} {counts['totalEmails']}/{counts['unreadEmails']} | {name}"
         if cost("\n".join([*lines, line])) > call.sheet.room - 100:
             break
         lines.append(line)
-    call.sheet.ours(
-        f"{len(lines)} of {len(mailboxes)} mailboxes" + (f", from number {start + 1}" if start else "") + "."
-    )
+    from_number = f", from number {start + 1}" if start else ""
+    call.sheet.ours(f"{len(lines)} of {len(mailboxes)} mailboxes{from_number}: id, role, messages/unread | name.")
     if lines:
         call.sheet.fenced("\n".join(lines))
     hidden = call.snapshot.hidden()
@@ -85,7 +87,7 @@ def search_mail(call: Call) -> None:
     call.shows(shown, *(SNIPPET_PARTS if words else LINE_PARTS))
     many = "an unknown number of" if found.total is None else str(found.total)
     from_number = f", from number {found.position + 1}" if found.position else ""
-    call.sheet.ours(f"{len(lines)} of {many} messages{from_number}; times are UTC.")
+    call.sheet.ours(f"{len(lines)} of {many} messages{from_number}.")
     if lines:
         call.sheet.fenced("\n".join(lines))
         if found.total is None or found.position + len(lines) < found.total:
@@ -140,9 +142,22 @@ def _utc_date(moment: datetime) -> str:
 
 
 def _snippet(call: Call, email: StoredEmail, words: list[str]) -> str | None:
-    """What stands around the first word that is found in the text; None where none is, and the beginning serves."""
-    view = call.views.view(call.agent.token_id, call.snapshot, email, Part.WHOLE)
-    text = " ".join(view.text.split())
+    """What stands around the first word found in the message's own text, else its beginning and what stands around the
+    word in the rest of it; None where none is found, and the preview serves.
+    """
+    own, whole = (
+        _QUOTE_MARKS.sub("", call.views.view(call.agent.token_id, call.snapshot, email, part).text)
+        for part in (Part.NEW, Part.WHOLE)
+    )
+    found = _around(own, words, _SNIPPET_CHARACTERS)
+    if found is not None:
+        return found
+    found = _around(whole, words, _SNIPPET_CHARACTERS - _OWN_CHARACTERS)
+    return found if found is None or not own else f"{one_line(own, _OWN_CHARACTERS)} … {found.removeprefix('…')}"
+
+
+def _around(text: str, words: list[str], most: int) -> str | None:
+    text = " ".join(text.split())
     lowered = text.lower()
     if len(lowered) != len(text):
         # A letter whose lower case is two: places do not hold.
@@ -150,5 +165,5 @@ def _snippet(call: Call, email: StoredEmail, words: list[str]) -> str | None:
     hits = [place for place in (lowered.find(word.lower()) for word in words) if place >= 0]
     if not hits:
         return None
-    start = max(0, min(hits) - _BEFORE_HIT)
-    return ("…" if start else "") + one_line(text[start : start + 2 * _SNIPPET_CHARACTERS], _SNIPPET_CHARACTERS)
+    start = max(0, min(hits) - most // _BEFORE_HIT)
+    return ("…" if start else "") + one_line(text[start : start + 2 * most], most)

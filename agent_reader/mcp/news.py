@@ -70,7 +70,7 @@ class News:
 
 
 _SAID: Final = {
-    Look.FIRST: "This is the first look of this agent: it shows the mail of the last 24 hours.",
+    Look.FIRST: "First look: the mail of the last 24 hours.",
     Look.AGAIN: "The index was made anew, this token sees other mail, or the last look was long ago: mail of the last "
     "week is told again.",
 }
@@ -90,7 +90,7 @@ def whats_new(call: Call) -> None:
     previews = call.arguments.flag("previews") or False
     lines = [email_line(email, roles, None if previews else "") for email in news.emails]
     passed = f"; {news.passed_over} in Sent, Drafts, Junk or Trash passed over" if news.passed_over else ""
-    call.sheet.ours(f"{len(lines)} new messages, oldest first; times are UTC{passed}.")
+    call.sheet.ours(f"{len(lines)} new messages, oldest first{passed}.")
     if lines:
         call.sheet.fenced("\n".join(lines))
     call.shows((email.id for email in news.emails), *(LINE_PARTS if previews else HEADER_PARTS))
@@ -103,8 +103,6 @@ def whats_new(call: Call) -> None:
         )
     if news.more:
         call.sheet.closing(f'More: whats_new(peek=true, cursor="{news.state}")' if peek else "More: whats_new() again.")
-    elif peek and lines:
-        call.sheet.closing("Peeked: the next whats_new tells these again.")
 
 
 def gather(call: Call, limit: int, after: str | None = None) -> News:

@@ -93,12 +93,12 @@ def _write_message(
     marks = ", ".join(email_marks(email, roles))
     places = " ".join(roles.get(each, each) for each in email.mailbox_ids[:5])
     before = call.sheet.room
-    facts = [f"{email.id} in {places}", f"received {received(email)} UTC", marks, f"{email.summary['size']} bytes"]
+    facts = [f"{email.id} in {places}", received(email), marks]
     call.sheet.ours("; ".join(filter(None, facts)))
     if offset == 0 and view.facts:
         call.sheet.ours(f"Facts: {', '.join(view.facts)[:300]}")
     if offset == 0 and view.left_out:
-        call.sheet.ours(f"Left out: {'; '.join(view.left_out)[:300]}")
+        call.sheet.ours(f"Left out: {'; '.join(map(str, view.left_out))[:300]}")
     header = f"{view.header}\n\n" if offset == 0 and part is not Part.HEADER else ""
     left = room - (before - call.sheet.room) - 150
     if not view.text:
@@ -136,7 +136,10 @@ def read_thread(call: Call) -> None:
     emails = call.snapshot.emails(email_ids)
     roles = roles_of(call.snapshot)
     email_ids = [each for each in email_ids if each in emails]
-    call.sheet.ours(f"{len(email_ids)} messages, oldest first, from number {first + 1}; new text only; times are UTC.")
+    from_number = f", from number {first + 1}" if first else ""
+    call.sheet.ours(
+        f"{len(email_ids)} messages, oldest first{from_number}; what `-` names is left out: read_mail(part=whole)."
+    )
     told: dict[bytes, int] = {}
     for number, email_id in enumerate(email_ids):
         email = emails[email_id]
@@ -151,19 +154,24 @@ def read_thread(call: Call) -> None:
             _go_on(call, email_id, start)
             return
         marks = " ".join([received(email), *email_marks(email, roles)])
-        left_out = f"; left out: {'; '.join(view.left_out)[:300]}" if view.left_out and not start else ""
-        call.sheet.ours(f"{number + 1}. {email.id} {marks}{left_out}")
+        call.sheet.ours(f"{number + 1}. {email.id} {marks}{_thread_left_out(view) if not start else ''}")
         call.shows([email.id], "header", "text/new", opened=True)
         if earlier != number:
             call.sheet.fenced(_thread_header(view))
             call.sheet.ours(f"The same text as number {earlier + 1}.")
             continue
-        header = f"{_thread_header(view, with_subject=number == 0)}\n\n" if not start else ""
+        header = f"{_thread_header(view, with_subject=number == 0)}\n" if not start else ""
         shown = call.sheet.window(view.text, start, before=header, room=call.sheet.room - 200)
         if shown.is_cut:
             call.sheet.ours(_extent(shown, view.total_bytes))
             _go_on(call, email_id, shown.end)
             return
+
+
+def _thread_left_out(view: View) -> str:
+    # That quotes and signatures are in part=whole is said once, for all.
+    said = [each.what if each.part is Part.WHOLE else str(each) for each in view.left_out]
+    return f" - {'; '.join(said)[:300]}" if said else ""
 
 
 def _thread_header(view: View, *, with_subject: bool = False) -> str:

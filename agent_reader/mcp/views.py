@@ -40,6 +40,17 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What of a message is not in a text, in words of ours, and the part that holds it."""
+
+    what: str
+    part: Part | None = None
+
+    def __str__(self) -> str:
+        return self.what if self.part is None else f"{self.what} (part={self.part})"
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """A message as it is shown: its header in few lines, one of its texts, and our words about what was left out.
 
@@ -48,7 +59,7 @@ class View:
 
     header: str
     text: str
-    left_out: tuple[str, ...]
+    left_out: tuple[LeftOut, ...]
     facts: tuple[str, ...]
     # Of the text in UTF-8; counted once, since a long text is asked for a thousand times.
     total_bytes: int
@@ -106,7 +117,12 @@ def _made(looked: Looked, part: Part, authserv_id: str | None) -> View:
 
 
 def _header(looked: Looked) -> str:
-    lines = [one_line(line, _MAX_LINE_CHARACTERS) for line in header_lines(looked.message, _MAX_ADDRESSES)]
+    lines = [
+        one_line(line, _MAX_LINE_CHARACTERS)
+        for line in header_lines(looked.message, _MAX_ADDRESSES)
+        # When it came stands outside the fence; when its sender says that it was sent is in the whole header.
+        if not line.startswith("Date: ")
+    ]
     for number, attachment in enumerate(looked.attachments[:_MAX_ATTACHMENTS], 1):
         lines.append(f"Attachment {number}: {one_line(described(attachment), 200)}")
     more = len(looked.attachments) - _MAX_ATTACHMENTS
@@ -145,22 +161,27 @@ def _hidden(looked: Looked) -> Iterator[str]:
         yield f"[invisible characters] {spelled}"
 
 
-def _left_out(looked: Looked, part: Part, text: str) -> Iterator[str]:
+def _left_out(looked: Looked, part: Part, text: str) -> Iterator[LeftOut]:
     """What of the message is not in the text, and the part that holds it."""
     if part is Part.NEW:
-        quoted, signature = (looked.segmented.left_out(kind) for kind in (SegmentKind.QUOTED, SegmentKind.SIGNATURE))
-        if quoted or signature:
-            yield f"{quoted} characters quoted, {signature} of signature (part=whole)"
+        counts = {
+            "quoted": looked.segmented.left_out(SegmentKind.QUOTED),
+            "of signature": looked.segmented.left_out(SegmentKind.SIGNATURE),
+        }
+        if any(counts.values()):
+            yield LeftOut(", ".join(f"{count} {what}" for what, count in counts.items() if count), Part.WHOLE)
     if part in {Part.NEW, Part.WHOLE}:
         if "?…" in text:
-            yield "ends of links (part=links)"
+            yield LeftOut("ends of links", Part.LINKS)
         if looked.reading.hidden:
-            yield f"{len(looked.reading.hidden)} texts hidden from the eye (part=hidden)"
-        counts = invisible_kinds(looked.reading.text)
-        if counts:
-            yield "invisible characters: " + ", ".join(f"{kind.value} {count}" for kind, count in counts.items())
+            yield LeftOut(f"{len(looked.reading.hidden)} texts hidden from the eye", Part.HIDDEN)
+        kinds = invisible_kinds(looked.reading.text)
+        if kinds:
+            yield LeftOut(
+                "invisible characters: " + ", ".join(f"{kind.value} {count}" for kind, count in kinds.items())
+            )
         if not _is_kept(looked.message):
-            yield "the body, which is too large to be kept"
+            yield LeftOut("the body, which is too large to be kept")
 
 
 def _facts(looked: Looked, authserv_id: str | None) -> Iterator[str]:

@@ -154,6 +154,18 @@ def test_an_attachment_is_read_as_text_or_said_to_be_none(standing: Desked) -> N
     assert "not read yet" in outside(standing.text("read_attachment", id=id_of(PDF), number="1"))
 
 
+def test_a_line_tells_what_a_message_says_itself_also_where_the_word_is_in_what_it_quotes(tmp_path: Path) -> None:
+    quoting = octets(80, "Re: Plans", "I come on Sunday.\r\n\r\nOn Monday Ann wrote:\r\n> Who is at the regatta?\r\n")
+    signed = octets(
+        81, "Keys", "They are in the drawer of the regatta office." + " Really." * 40 + "\r\n-- \r\nTom, 0900 18"
+    )
+    with desked(tmp_path, (quoting, signed)) as standing:
+        signature, quoted = inside(standing.text("search_mail", text="regatta")).split("\n")
+        assert quoted.endswith("| Re: Plans | I come on Sunday. … Ann wrote: Who is at the regatta?")
+        assert "| Keys | They are in the drawer of the regatta office. Really." in signature
+        assert inside(standing.text("search_mail", text="0900")).endswith("… Really. -- Tom, 0900 18")
+
+
 def test_what_an_answer_showed_is_on_record_with_its_parts_before_it_leaves(standing: Desked) -> None:
     standing.text("read_mail", ids=[FIRST, SECOND])
     standing.text("search_mail", text="receipt")
