@@ -153,7 +153,9 @@ def _snippet(call: Call, email: StoredEmail, words: list[str]) -> str | None:
     if found is not None:
         return found
     found = _around(whole, words, _SNIPPET_CHARACTERS - _OWN_CHARACTERS)
-    return found if found is None or not own else f"{one_line(own, _OWN_CHARACTERS)} … {found.removeprefix('…')}"
+    if found is None or not own:
+        return found
+    return f"{one_line(own, _OWN_CHARACTERS).removesuffix('…')} … {found.removeprefix('…')}"
 
 
 def _around(text: str, words: list[str], most: int) -> str | None:

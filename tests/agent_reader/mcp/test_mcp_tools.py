@@ -163,7 +163,9 @@ def test_a_line_tells_what_a_message_says_itself_also_where_the_word_is_in_what_
         signature, quoted = inside(standing.text("search_mail", text="regatta")).split("\n")
         assert quoted.endswith("| Re: Plans | I come on Sunday. … Ann wrote: Who is at the regatta?")
         assert "| Keys | They are in the drawer of the regatta office. Really." in signature
-        assert inside(standing.text("search_mail", text="0900")).endswith("… Really. -- Tom, 0900 18")
+        assert inside(standing.text("search_mail", text="0900")).endswith(
+            "Really. R … . Really. Really. -- Tom, 0900 18"
+        )
 
 
 def test_what_an_answer_showed_is_on_record_with_its_parts_before_it_leaves(standing: Desked) -> None:
