@@ -6,7 +6,6 @@ import os
 import secrets
 import signal
 import socket
-import threading
 import time
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from agent_reader.jmap.http import make_app as make_jmap_app
 from agent_reader.jmap.session import ServedAccount
 from agent_reader.mcp.cursors import Cursors
 from agent_reader.mcp.desk import Desk
-from agent_reader.mcp.door import McpDoor, beside, load_sdk
+from agent_reader.mcp.door import McpDoor, beside
 from agent_reader.mcp.views import Views
 from agent_reader.metrics import health, metrics
 from agent_reader.peers import PeerProtocol, allowed_uids
@@ -65,9 +64,6 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
     listening.check_owner(folder)
     with contextlib.ExitStack() as stack:
         stack.enter_context(listening.sole_use_of(folder))
-        loading = threading.Thread(target=load_sdk)
-        loading.start()
-        stack.callback(loading.join)
         access = stack.enter_context(Access(folder, _now, secrets.token_bytes, keep=settings.reads.keep))
         cursors = stack.enter_context(contextlib.closing(Cursors(folder)))
         watch = StateWatch()
@@ -112,7 +108,6 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
             stack.callback(asked_at.close)
             doors.append(Door(_metrics(settings, store, access, workers), (asked_at,), BoundedProtocol))
         unproven = [worker for worker in workers if not proven.knows(worker.account)]
-        loading.join()
         asyncio.run(_ended(until_signalled(doors, workers, unproven, log, early), tuple(fetchers.values())))
     log.info("reader:ended")
 

@@ -1,7 +1,7 @@
 """The HTTP door: who may come in, how much at once, and then the SDK's transport. POST /mcp; beside it the digest.
 
-The SDK takes a second to import. A thread does it while the reader opens its files, and the sync begins after it: a
-first sync that ran meanwhile would make the first client wait for many.
+The SDK takes half a second of CPU to import. A thread does it once the first client knocks: a reader at whose MCP door
+nobody knocks never pays for it.
 """
 
 import asyncio
@@ -30,11 +30,6 @@ MAX_BODY_OCTETS: Final = 64 * 1024
 MAX_BODY_SECONDS: Final = 10.0
 
 
-def load_sdk() -> None:
-    """Import the SDK, so that it is there when the door opens; for a thread of its own."""
-    import agent_reader.mcp.server  # noqa: F401, PLC0415 - the SDK takes a second
-
-
 class _Transport(Protocol):
     """What the door needs of the SDK's session manager."""
 
@@ -52,6 +47,7 @@ class McpDoor:
         self._desk, self._places, self._public_url = desk, places, public_url
         self._keeper = Keeper(access, desk.faults, self._exchange, PATH)
         self._transport: asyncio.Future[_Transport] | None = None
+        self._knocked: asyncio.Event | None = None
         self.app: ASGIApp = HostGate(self._answer, () if public_url is None else (urlsplit(public_url).netloc,))
         self.digest: ASGIApp = DigestDoor(desk, access, places, public_url).app
 
@@ -59,8 +55,8 @@ class McpDoor:
     async def running(self) -> AsyncIterator[None]:
         """Serve while the block lasts."""
         self._transport = asyncio.get_running_loop().create_future()
-        ended = asyncio.Event()
-        serving = asyncio.create_task(self._serve(self._transport, ended))
+        self._knocked, ended = asyncio.Event(), asyncio.Event()
+        serving = asyncio.create_task(self._serve(self._transport, self._knocked, ended))
         try:
             yield
         finally:
@@ -70,8 +66,11 @@ class McpDoor:
             await asyncio.gather(serving, return_exceptions=True)
             self._transport = None
 
-    async def _serve(self, transport: "asyncio.Future[_Transport]", ended: asyncio.Event) -> None:
+    async def _serve(
+        self, transport: "asyncio.Future[_Transport]", knocked: asyncio.Event, ended: asyncio.Event
+    ) -> None:
         try:
+            await knocked.wait()
             manager: _Transport = await asyncio.to_thread(self._load)
             async with manager.run():
                 transport.set_result(manager)
@@ -83,7 +82,7 @@ class McpDoor:
                 transport.exception()
 
     def _load(self) -> _Transport:
-        from agent_reader.mcp.server import make_manager  # noqa: PLC0415 - the SDK takes a second
+        from agent_reader.mcp.server import make_manager  # noqa: PLC0415 - the SDK takes half a second
 
         return make_manager(self._desk, MAX_BODY_OCTETS, self._public_url)
 
@@ -98,6 +97,8 @@ class McpDoor:
         with self._places.place(agent):
             body = await read_body(request, MAX_BODY_OCTETS, MAX_BODY_SECONDS)
             assert self._transport is not None, "the door is not running"
+            assert self._knocked is not None, "the door is not running"
+            self._knocked.set()
             transport = await asyncio.shield(self._transport)
             answer = _Answer()
             await transport.handle_request(

@@ -131,3 +131,11 @@ def test_the_command_prints_a_form_that_goes_into_a_file_as_it_is(tmp_path: Path
     assert str(tmp_path / "t") in done.stdout
     assert done.stdout.startswith("{")
     assert "claude_desktop_config.json" in done.stderr
+
+
+def test_a_daemon_starts_without_the_sdk() -> None:
+    loaded = (
+        "import agent_reader.app, sys; print({'mcp', 'mcp_types'} & {name.partition('.')[0] for name in sys.modules})"
+    )
+    found = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True, timeout=60)
+    assert "set()" == found.stdout.strip()
