@@ -23,9 +23,9 @@ _MAX_MAILBOXES: Final = 100_000
 
 # What stands around a hit: enough for a number and what it counts, a third of it before the hit.
 _BEFORE_HIT: Final = 3
-_SNIPPET_CHARACTERS: Final = 160
+_SNIPPET_CHARACTERS: Final = 120
 # Where the hit is in what a message quotes or in its signature, this much of a snippet tells what it says itself.
-_OWN_CHARACTERS: Final = 80
+_OWN_CHARACTERS: Final = 60
 _WORD: Final = re.compile(r"[^\s\"']+")
 _QUOTE_MARKS: Final = re.compile(r"^(?:> ?)+", re.MULTILINE)
 
@@ -167,5 +167,9 @@ def _around(text: str, words: list[str], most: int) -> str | None:
     hits = [place for place in (lowered.find(word.lower()) for word in words) if place >= 0]
     if not hits:
         return None
-    start = max(0, min(hits) - most // _BEFORE_HIT)
+    hit = min(hits)
+    start = max(0, hit - most // _BEFORE_HIT)
+    if start:
+        # At a word's beginning, where one is near.
+        start = text.find(" ", start, hit) + 1 or start
     return ("…" if start else "") + one_line(text[start : start + 2 * most], most)

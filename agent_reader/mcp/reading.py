@@ -107,6 +107,8 @@ def _write_message(
     else:
         shown = call.sheet.window(view.text, offset, room=left, before=header)
         call.sheet.ours(_extent(shown, view.total_bytes))
+        if view.contact and not shown.is_cut and cost(view.contact) < call.sheet.room - _LEAST_ROOM:
+            call.sheet.fenced(view.contact)
         if shown.is_cut:
             call.sheet.ours(f'Goes on: read_mail(ids="{email.id}", part="{part}", offset={shown.end})')
     texts = () if part is Part.HEADER else (f"text/{part}",)

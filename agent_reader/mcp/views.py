@@ -14,7 +14,7 @@ from agent_reader.agent_text import Looked, Wanted, described, header_lines, loo
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from agent_reader.tool_answers.cuts import one_line, shown_text
 from shared.fence import clean, invisible_kinds, spelled_by_tags
-from shared.message import Belief, Message, SegmentKind, authentication, flags
+from shared.message import Belief, Message, SegmentedText, SegmentKind, authentication, flags
 
 # Two agents that page through the largest texts there are, and the threads of some more.
 _MAX_KEPT_CHARACTERS: Final = 64 * 1024 * 1024
@@ -27,6 +27,9 @@ _ALL: Final = 1_000_000
 _MAX_ADDRESSES: Final = 10
 _MAX_LINE_CHARACTERS: Final = 500
 _MAX_ATTACHMENTS: Final = 20
+
+# A name, a firm, a role, a number: what people look up in signatures. Longer ones are disclaimers.
+_MAX_CONTACT_CHARACTERS: Final = 160
 
 
 class Part(StrEnum):
@@ -54,11 +57,12 @@ class LeftOut:
 class View:
     """A message as it is shown: its header in few lines, one of its texts, and our words about what was left out.
 
-    `total_bytes` of the text.
+    `contact`: of a new text, the first lines of the signature under it. `total_bytes` of the text.
     """
 
     header: str
     text: str
+    contact: str
     left_out: tuple[LeftOut, ...]
     facts: tuple[str, ...]
     # Of the text in UTF-8; counted once, since a long text is asked for a thousand times.
@@ -96,6 +100,7 @@ class Views:
 
 
 def _made(looked: Looked, part: Part, authserv_id: str | None) -> View:
+    contact = _contact(looked.segmented) if part is Part.NEW else ""
     match part:
         case Part.NEW:
             text = shown_text(looked.segmented.new_text())
@@ -110,7 +115,8 @@ def _made(looked: Looked, part: Part, authserv_id: str | None) -> View:
     return View(
         header=_header(looked),
         text=text,
-        left_out=tuple(_left_out(looked, part, text)),
+        contact=contact,
+        left_out=tuple(_left_out(looked, part, text, len(contact))),
         facts=tuple(_facts(looked, authserv_id)),
         total_bytes=len(text.encode("utf-8", "replace")),
     )
@@ -161,12 +167,24 @@ def _hidden(looked: Looked) -> Iterator[str]:
         yield f"[invisible characters] {spelled}"
 
 
-def _left_out(looked: Looked, part: Part, text: str) -> Iterator[LeftOut]:
+def _contact(segmented: SegmentedText) -> str:
+    """Who signs, and where to reach them: the signature up to its first empty line, on one line, if it is short."""
+    for segment in segmented.segments:
+        if segment.kind is SegmentKind.SIGNATURE:
+            lines = shown_text(segmented.text[segment.start : segment.end]).partition("\n\n")[0].split("\n")
+            contact = " / ".join(line.strip() for line in lines if line.strip(" -_*="))
+            return contact if len(contact) <= _MAX_CONTACT_CHARACTERS else ""
+        if segment.kind is SegmentKind.QUOTED:
+            break
+    return ""
+
+
+def _left_out(looked: Looked, part: Part, text: str, contact: int) -> Iterator[LeftOut]:
     """What of the message is not in the text, and the part that holds it."""
     if part is Part.NEW:
         counts = {
             "quoted": looked.segmented.left_out(SegmentKind.QUOTED),
-            "of signature": looked.segmented.left_out(SegmentKind.SIGNATURE),
+            "of signature": max(0, looked.segmented.left_out(SegmentKind.SIGNATURE) - contact),
         }
         if any(counts.values()):
             yield LeftOut(", ".join(f"{count} {what}" for what, count in counts.items() if count), Part.WHOLE)

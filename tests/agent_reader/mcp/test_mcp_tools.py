@@ -161,11 +161,19 @@ def test_a_line_tells_what_a_message_says_itself_also_where_the_word_is_in_what_
     )
     with desked(tmp_path, (quoting, signed)) as standing:
         signature, quoted = inside(standing.text("search_mail", text="regatta")).split("\n")
-        assert quoted.endswith("| Re: Plans | I come on Sunday. … Ann wrote: Who is at the regatta?")
+        assert quoted.endswith("| Re: Plans | I come on Sunday. … Who is at the regatta?")
         assert "| Keys | They are in the drawer of the regatta office. Really." in signature
-        assert inside(standing.text("search_mail", text="0900")).endswith(
-            "Really. R … . Really. Really. -- Tom, 0900 18"
-        )
+        assert inside(standing.text("search_mail", text="0900")).endswith(" … Really. -- Tom, 0900 18")
+
+
+def test_a_short_signature_is_read_with_the_text_and_a_disclaimer_under_it_is_left_out(tmp_path: Path) -> None:
+    signed = octets(82, "Keys", "In the drawer.\r\n\r\n-- \r\nTom\r\n0900 18\r\n\r\n" + "Confidential. " * 30)
+    long = octets(83, "Keys", "In the drawer.\r\n\r\n-- \r\n" + "Confidential. " * 30)
+    with desked(tmp_path, (signed, long)) as standing:
+        text = standing.text("read_mail", ids=id_of(signed))
+        assert inside(text).endswith("In the drawer.\nTom / 0900 18")
+        assert "Confidential" not in text + standing.text("read_mail", ids=id_of(long))
+        assert re.search(r"^Left out: 4\d\d of signature \(part=whole\)", outside(text), re.MULTILINE)
 
 
 def test_what_an_answer_showed_is_on_record_with_its_parts_before_it_leaves(standing: Desked) -> None:

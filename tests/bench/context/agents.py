@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final
 
 from mcp import Client
 from mcp.shared.exceptions import MCPError
@@ -79,29 +80,38 @@ def _strings(value: Any) -> list[str]:
     return [str(value)]
 
 
-class Server(Protocol):
-    """What a scripted agent can do at one server."""
+class Server(ABC):
+    """What a scripted agent can do at one server. `default_lines`: how long a page of its lists is unasked."""
 
     name: ClassVar[str]
+    default_lines: ClassVar[int]
 
-    def __init__(self, *, careful: bool) -> None: ...
+    def __init__(self, *, careful: bool) -> None:
+        self.careful = careful
+        self.asked_lines = CAREFUL_LINES if careful else None
 
     @property
     def lines(self) -> int:
         """How many lines a page of its lists has."""
+        return self.asked_lines or self.default_lines
 
+    @abstractmethod
     async def search(self, bill: Bill, task: Task, page: int) -> Sequence[Hit]:
         """One page of what holds the phrase."""
 
+    @abstractmethod
     async def read(self, bill: Bill, task: Task, hit: Hit) -> None:
         """A message, in the cheapest way first, until the answer is in view or nothing more is there."""
 
     async def conversation(self, bill: Bill, task: Task, hit: Hit) -> None:
-        """The conversation that a message is in."""
+        """The conversation that a message is in: where there are none, the newest message quotes those before it."""
+        await self.read(bill, task, hit)
 
-    async def news(self, bill: Bill, task: Task, since: datetime) -> None:
+    @abstractmethod
+    async def news(self, bill: Bill, since: datetime) -> None:
         """What came since a time."""
 
+    @abstractmethod
     async def attachment(self, bill: Bill, task: Task, hit: Hit) -> None:
         """An attachment as text."""
 
@@ -119,7 +129,7 @@ async def solve(server: Server, client: Client, task: Task) -> tuple[Bill, bool]
 async def _solved(server: Server, bill: Bill, task: Task) -> bool:
     if task.kind is Kind.NEWS:
         assert task.since is not None
-        await server.news(bill, task, datetime.now(UTC).replace(microsecond=0) - task.since)
+        await server.news(bill, datetime.now(UTC).replace(microsecond=0) - task.since)
         return bill.shows(task)
     read = 0
     for page in range(_MAX_PAGES):
@@ -147,29 +157,19 @@ async def _looked_into(server: Server, bill: Bill, task: Task, hit: Hit) -> None
             await server.read(bill, task, hit)
 
 
-class Ours:
+class Ours(Server):
     """The tools of this project."""
 
     name: ClassVar[str] = "Mailwarrant"
-
-    def __init__(self, *, careful: bool) -> None:
-        self._careful = careful
-        self._cursor: str | None = None
-
-    @property
-    def lines(self) -> int:
-        return CAREFUL_LINES if self._careful else 20
-
-    @property
-    def _asked_lines(self) -> int | None:
-        return CAREFUL_LINES if self._careful else None
+    default_lines: ClassVar[int] = 20
+    _cursor: str | None = None
 
     async def search(self, bill: Bill, task: Task, page: int) -> Sequence[Hit]:
         text = await bill.call(
             "search_mail",
             text=f'"{task.phrase}"',
             mailbox=task.mailbox,
-            limit=self._asked_lines,
+            limit=self.asked_lines,
             cursor=self._cursor if page else None,
             **({"from": task.sender} if task.sender else {}),
         )
@@ -185,35 +185,25 @@ class Ours:
     async def conversation(self, bill: Bill, task: Task, hit: Hit) -> None:  # noqa: ARG002 - the interface
         await bill.call("read_thread", id=hit.id)
 
-    async def news(self, bill: Bill, task: Task, since: datetime) -> None:  # noqa: ARG002 - its first look is a day
-        await bill.call("whats_new", peek=True, limit=self._asked_lines)
+    async def news(self, bill: Bill, since: datetime) -> None:  # noqa: ARG002 - its first look is a day
+        await bill.call("whats_new", peek=True, limit=self.asked_lines)
 
     async def attachment(self, bill: Bill, task: Task, hit: Hit) -> None:  # noqa: ARG002 - the interface
         await bill.call("read_attachment", id=hit.id)
 
 
-class McpEmailServer:
+class McpEmailServer(Server):
     """PyPI `mcp-email-server`."""
 
     name: ClassVar[str] = "mcp-email-server"
-
-    def __init__(self, *, careful: bool) -> None:
-        self._careful = careful
-
-    @property
-    def lines(self) -> int:
-        return CAREFUL_LINES if self._careful else 10
-
-    @property
-    def _asked_lines(self) -> int | None:
-        return CAREFUL_LINES if self._careful else None
+    default_lines: ClassVar[int] = 10
 
     async def search(self, bill: Bill, task: Task, page: int) -> Sequence[Hit]:
         text = await bill.call(
             "list_emails_metadata",
             account_name="shop",
             page=page + 1,
-            page_size=self._asked_lines,
+            page_size=self.asked_lines,
             text=task.phrase,
             from_address=task.sender,
             mailbox=task.mailbox,
@@ -223,13 +213,9 @@ class McpEmailServer:
     async def read(self, bill: Bill, task: Task, hit: Hit) -> None:
         await bill.call("get_emails_content", account_name="shop", email_ids=[hit.id], mailbox=task.mailbox)
 
-    async def conversation(self, bill: Bill, task: Task, hit: Hit) -> None:
-        # It has no conversations; the newest message quotes those before it.
-        await self.read(bill, task, hit)
-
-    async def news(self, bill: Bill, task: Task, since: datetime) -> None:  # noqa: ARG002 - the interface
+    async def news(self, bill: Bill, since: datetime) -> None:
         await bill.call(
-            "list_emails_metadata", account_name="shop", page_size=self._asked_lines, since=since.isoformat()
+            "list_emails_metadata", account_name="shop", page_size=self.asked_lines, since=since.isoformat()
         )
 
     async def attachment(self, bill: Bill, task: Task, hit: Hit) -> None:
@@ -244,21 +230,11 @@ def _listed(text: str) -> list[Hit]:
     return [Hit(str(each["email_id"]), f"{each['subject']} {each['sender']}") for each in emails]
 
 
-class EmailMcp:
+class EmailMcp(Server):
     """npm `@codefuturist/email-mcp`."""
 
     name: ClassVar[str] = "@codefuturist/email-mcp"
-
-    def __init__(self, *, careful: bool) -> None:
-        self._careful = careful
-
-    @property
-    def lines(self) -> int:
-        return CAREFUL_LINES if self._careful else 20
-
-    @property
-    def _asked_lines(self) -> int | None:
-        return CAREFUL_LINES if self._careful else None
+    default_lines: ClassVar[int] = 20
 
     async def search(self, bill: Bill, task: Task, page: int) -> Sequence[Hit]:
         text = await bill.call(
@@ -267,13 +243,13 @@ class EmailMcp:
             query=task.phrase,
             mailbox=task.mailbox,
             page=page + 1,
-            pageSize=self._asked_lines,
+            pageSize=self.asked_lines,
         )
         found = re.split(r"^(?=\[\d+\])", text, flags=re.MULTILINE)
         return [Hit(match[1], piece) for piece in found if (match := re.match(r"\[(\d+)\]", piece))]
 
     async def read(self, bill: Bill, task: Task, hit: Hit) -> None:
-        for form in ("stripped", "text") if self._careful else (None,):
+        for form in ("stripped", "text") if self.careful else (None,):
             if not bill.shows(task):
                 await self._read(bill, task, hit, form)
 
@@ -281,14 +257,14 @@ class EmailMcp:
         return await bill.call("get_email", account="default", emailId=hit.id, mailbox=task.mailbox, format=form)
 
     async def conversation(self, bill: Bill, task: Task, hit: Hit) -> None:
-        form = "stripped" if self._careful else None
+        form = "stripped" if self.careful else None
         text = await self._read(bill, task, hit, form)
         found = re.search(r"<[^<>\s]+@talk\.example>", text)
         if found and not bill.shows(task):
             await bill.call("get_thread", account="default", message_id=found[0], mailbox=task.mailbox, format=form)
 
-    async def news(self, bill: Bill, task: Task, since: datetime) -> None:  # noqa: ARG002 - the interface
-        await bill.call("list_emails", account="default", since=since.isoformat(), pageSize=self._asked_lines)
+    async def news(self, bill: Bill, since: datetime) -> None:
+        await bill.call("list_emails", account="default", since=since.isoformat(), pageSize=self.asked_lines)
 
     async def attachment(self, bill: Bill, task: Task, hit: Hit) -> None:
         await bill.call("download_attachment", account="default", id=hit.id, filename=task.attachment)
