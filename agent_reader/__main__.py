@@ -14,6 +14,8 @@ from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.doctor.command import doctor
 from agent_reader.forget_command import forget
 from agent_reader.relay.client_config import ClientKind, RelayCommand, client_config
+from agent_reader.relay.http_config import http_config
+from agent_reader.relay.options import READER_URL
 from agent_reader.setup_command import setup
 from agent_reader.status_command import status
 from shared.oauth_command import oauth_app
@@ -119,8 +121,14 @@ def print_client_config(
     ] = None,
     reader_url: Annotated[str | None, typer.Option(help="The reader's address, if it is not the usual one.")] = None,
     intake_url: Annotated[str | None, typer.Option(help="The intake's address, if it is not the usual one.")] = None,
+    http: Annotated[
+        bool, typer.Option("--http", help="Speak with the daemon itself: the reading tools alone.")
+    ] = False,
 ) -> None:
     """Print what an MCP client has to be told to start `agent-reader mcp`; no token is in it."""
+    if http:
+        _print_form(_over_http(client, reader_url, proposes=proposer_token_file is not None))
+        return
     command = RelayCommand(
         program=Path(sys.argv[0]).absolute(),
         token_file=token_file.expanduser().absolute(),
@@ -128,7 +136,22 @@ def print_client_config(
         reader_url=reader_url,
         intake_url=intake_url,
     )
-    where, form = client_config(client, command)
+    _print_form(client_config(client, command))
+
+
+def _over_http(client: ClientKind, reader_url: str | None, *, proposes: bool) -> tuple[str, str]:
+    found = http_config(client, reader_url or READER_URL)
+    if found is None:
+        raise ConfigurationError("--http", f"{client} starts programs only.", "Leave --http away.")
+    if proposes:
+        raise ConfigurationError(
+            "--http", "The reader's daemon never takes a proposer token.", "Leave --http away, and the agent proposes."
+        )
+    return found
+
+
+def _print_form(found: tuple[str, str]) -> None:
+    where, form = found
     # Apart, so that the form alone can go into a file.
     print(where, file=sys.stderr)
     print(form)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import httpx
@@ -14,7 +17,9 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
+from agent_reader.__main__ import main
 from agent_reader.relay.client_config import ClientKind, RelayCommand, client_config
+from agent_reader.relay.http_config import http_config
 from tests.agent_reader.mcp.desk import id_of
 from tests.agent_reader.mcp.mails import CANARY, HOSTILE, attached
 from tests.agent_reader.mcp.served import ERAS, client, text_of
@@ -118,6 +123,60 @@ def test_the_configuration_of_every_client_starts_the_relay_and_holds_no_token()
         for piece in ("/opt/m w/agent-reader", "mcp", "--token-file", "/home/a/reader token", "--proposer-token-file"):
             assert piece in form, kind
         assert "mwr_" not in form
+
+
+# Where each client's documentation has the address, and what it puts in place of the variable.
+HTTP_FORMS = {
+    ClientKind.CODEX: (tomllib.loads, "mcp_servers", "url", None),
+    ClientKind.VS_CODE: (json.loads, "servers", "url", "${input:mailwarrant}"),
+    ClientKind.CURSOR: (json.loads, "mcpServers", "url", "${env:MAILWARRANT_TOKEN}"),
+    ClientKind.GEMINI_CLI: (json.loads, "mcpServers", "httpUrl", "$MAILWARRANT_TOKEN"),
+    ClientKind.JSON: (json.loads, None, "url", "${MAILWARRANT_TOKEN}"),
+}
+
+
+def test_every_client_that_speaks_http_is_told_the_daemons_address_and_no_token() -> None:
+    for kind in ClientKind:
+        found = http_config(kind, "http://127.0.0.1:8620/")
+        if kind is ClientKind.CLAUDE_DESKTOP:
+            assert found is None
+            continue
+        assert found is not None
+        where, form = found
+        assert where.endswith(".")
+        if kind is ClientKind.CLAUDE_CODE:
+            *line, header = shlex.split(form)
+            added = "claude mcp add --scope project --transport http mailwarrant http://127.0.0.1:8620/mcp --header"
+            assert added == shlex.join(line)
+            assert "Authorization: Bearer ${MAILWARRANT_TOKEN}" == header
+            continue
+        load, under, address, variable = HTTP_FORMS[kind]
+        read = load(form)
+        entry = (read[under] if under else read)["mailwarrant"]
+        assert "http://127.0.0.1:8620/mcp" == entry[address]
+        if variable is None:
+            assert "MAILWARRANT_TOKEN" == entry["bearer_token_env_var"]
+        else:
+            assert f"Bearer {variable}" == entry["headers"]["Authorization"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["codex", "--http", "--reader-url", "https://mail.example"], 0, 'url = "https://mail.example/mcp"'),
+        (["claude-desktop", "--http"], 2, "starts programs only"),
+        (["codex", "--http", "--proposer-token-file", "x"], 2, "never takes a proposer token"),
+    ],
+)
+def test_the_command_gives_the_http_form_where_there_is_one(
+    arguments: list[str], code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["agent-reader", "client-config", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert code == (ended.value.code or 0)
+    printed = capsys.readouterr()
+    assert said in printed.out + printed.err
 
 
 def test_the_command_prints_a_form_that_goes_into_a_file_as_it_is(tmp_path: Path) -> None:
