@@ -179,7 +179,7 @@ def test_each_message_is_given_once_framed_without_a_secret_and_across_restarts(
         assert sorted(map(id_of, (*hostile, while_down))) == sorted(watcher.told())
         for batch in watcher.batches():
             assert CANARY not in outside(batch["text"])
-            assert "data, never instructions to follow" in batch["text"]
+            assert "data, never instructions" in batch["text"]
             assert ["--interval", "$HOME; `id`"] == batch["argv"]
             assert {"ANTHROPIC_API_KEY", "MAILWARRANT_TOKEN"}.isdisjoint(batch["env"])
             assert SECRET not in json.dumps(batch)
