@@ -259,7 +259,9 @@ def test_the_clock_is_compared_with_that_of_the_provider_of_a_login_by_consent(s
         # There is no consent yet, which is a finding of its own.
         assert {Fault.LOGIN} == faults(seen(config, datetime.now(UTC)))
         assert {Fault.LOGIN, Fault.CLOCK} <= faults(seen(config, datetime.now(UTC) + timedelta(minutes=10)))
-        assert any("127.0.0.1" in each.what for each in seen(config, datetime.now(UTC) + timedelta(minutes=10)).findings)
+        assert any(
+            "127.0.0.1" in each.what for each in seen(config, datetime.now(UTC) + timedelta(minutes=10)).findings
+        )
 
 
 def test_copies_that_are_missing_old_or_open_are_found(tmp_path: Path) -> None:
