@@ -183,6 +183,23 @@ def refused_by_policy(ruling: ProposingRuling) -> RefusedByRule:
                 "A person has revoked this agent.",
                 f"Nothing that it asks for is taken. {_ASK_FOR_ONE}",
             )
+        case (
+            ProposingRuling.TOO_MANY_PENDING
+            | ProposingRuling.TOO_MANY_PROPOSALS
+            | ProposingRuling.TOO_MANY_PROPOSALS_TODAY
+            | ProposingRuling.TOO_MANY_UNFOUND
+        ):
+            return _over_a_cap(ruling)
+        case ProposingRuling.STOPPED:
+            return RefusedByRule(
+                503, ruling.value, "A person has stopped everything.", "Wait until it is released.", retryable=True
+            )
+        case ProposingRuling.ALLOWED:
+            raise AssertionError("what is allowed is not refused")
+
+
+def _over_a_cap(ruling: ProposingRuling) -> RefusedByRule:
+    match ruling:
         case ProposingRuling.TOO_MANY_PENDING:
             return RefusedByRule(
                 429,
@@ -215,12 +232,8 @@ def refused_by_policy(ruling: ProposingRuling) -> RefusedByRule:
                 "Wait an hour, or a day; then propose only ids that the reader gave you, of messages in incoming.",
                 retryable=True,
             )
-        case ProposingRuling.STOPPED:
-            return RefusedByRule(
-                503, ruling.value, "A person has stopped everything.", "Wait until it is released.", retryable=True
-            )
-        case ProposingRuling.ALLOWED:
-            raise AssertionError("what is allowed is not refused")
+        case _:
+            raise AssertionError("no cap is called so")
 
 
 def already_proposed() -> RefusedByRule:
