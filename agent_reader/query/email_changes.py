@@ -16,8 +16,9 @@ from agent_reader.query.errors import QueryRefused
 from agent_reader.query.filters import Every, Filter, InMailboxOtherThan, InMailboxWithId, Neither, Some
 from agent_reader.store.change_log import CannotCalculateChanges, ChangeList
 from agent_reader.store.changes import DataType
-from agent_reader.store.selection import HasKeyword, OrderBy, ThreadHasKeyword
+from agent_reader.store.selection import HasKeyword, ThreadHasKeyword
 from agent_reader.store.snapshot import Snapshot, TimeIsUp
+from agent_reader.store.statements import OrderBy
 from shared.message import JSON
 
 # More than this and asking anew is less work for both.

@@ -14,8 +14,9 @@ from agent_reader.query.errors import QueryRefused, invalid, too_slow
 from agent_reader.query.filters import EVERYTHING, Filter, keyword_value, parse_filter, resolve
 from agent_reader.query.results import QueryResult
 from agent_reader.scope import Depth
-from agent_reader.store.selection import Order, OrderBy, Selection, asks_for_bodies
+from agent_reader.store.selection import Selection, asks_for_bodies
 from agent_reader.store.snapshot import Snapshot, TimeIsUp
+from agent_reader.store.statements import Order, OrderBy
 from shared.message import JSON
 
 # As many as Email/get gives at once, so that one page of a query can be read by one call.

@@ -15,14 +15,8 @@ from agent_reader.store import document, reading, scoped
 from agent_reader.store.change_log import ChangeList, changes_since
 from agent_reader.store.changes import DataType
 from agent_reader.store.scoped import Hidden
-from agent_reader.store.selection import (
-    Order,
-    Selection,
-    Statement,
-    count_statement,
-    rows_statement,
-    without_bodies,
-)
+from agent_reader.store.selection import Selection, without_bodies
+from agent_reader.store.statements import Order, Statement, count_statement, rows_statement
 from shared.message import JSON, Message
 
 # A look at the clock costs a microsecond; so many steps of SQLite some hundreds, some thousands with headers read.

@@ -12,7 +12,7 @@ import pytest
 from agent_reader.query import parse_email_query
 from agent_reader.query.filters import resolve
 from agent_reader.scope import Scope
-from agent_reader.store.selection import count_statement, rows_statement
+from agent_reader.store.statements import count_statement, rows_statement
 from shared.message import JSON
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, letter, mirrored
 

@@ -1,0 +1,305 @@
+"""The statement that answers a question about Emails.
+
+What tokens can say becomes one FTS5 expression, which FTS5 intersects itself; sizes and dates become conditions on
+columns. A tree that mixes both below OR or NOT becomes conditions with one sub-select for each text part. Each word is
+quoted; parameters carry everything.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeAlias, assert_never
+
+from agent_reader.store import header_search, tokens
+from agent_reader.store.emails import KEY_SHIFT
+from agent_reader.store.search import Column
+from agent_reader.store.selection import (
+    All,
+    AnyOf,
+    HasAttachment,
+    HasHeader,
+    HasKeyword,
+    InMailbox,
+    Not,
+    Received,
+    Selection,
+    Size,
+    ThreadHasKeyword,
+    ThreadShare,
+    Words,
+)
+
+Parameter: TypeAlias = str | int | None
+
+
+# An Email's keywords are a JSON array of ASCII without quotes inside, so a quoted one is found as it stands.
+_HAS_KEYWORD: Final = "instr({table}.keywords, ?) > 0"
+_ANOTHER_OF_THE_THREAD: Final = "SELECT 1 FROM emails x WHERE x.thread_key = e.thread_key AND x.visible AND "
+_SOME_HAVE: Final = f"EXISTS ({_ANOTHER_OF_THE_THREAD}{_HAS_KEYWORD.format(table='x')})"
+_ALL_HAVE: Final = f"NOT EXISTS ({_ANOTHER_OF_THE_THREAD}NOT {_HAS_KEYWORD.format(table='x')})"
+
+
+# The rowid of the search table, and the place of the first Email from a key on.
+_PLACE: Final = "search.rowid"
+_FIRST_PLACE: Final = "(SELECT p.place FROM email_places p WHERE p.key >= ? ORDER BY p.key LIMIT 1)"
+_LAST_ROWID: Final = 2**63 - 1
+
+
+class OrderBy(StrEnum):
+    """What Emails can be sorted by; the value is the expression, with a parameter for a keyword. RFC 8621 §4.4.2."""
+
+    RECEIVED_AT = "e.received_at"
+    SENT_AT = "coalesce(e.sent_at, e.received_at)"
+    SIZE = "e.size"
+    FROM = "e.from_order"
+    TO = "e.to_order"
+    SUBJECT = "e.subject_order"
+    HAS_KEYWORD = _HAS_KEYWORD.format(table="e")
+    ALL_IN_THREAD_HAVE_KEYWORD = _ALL_HAVE
+    SOME_IN_THREAD_HAVE_KEYWORD = _SOME_HAVE
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One comparator; `keyword`, in lower case, where it is sorted by one."""
+
+    by: OrderBy
+    ascending: bool
+    keyword: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """SQL and its parameters."""
+
+    sql: str
+    parameters: tuple[Parameter, ...]
+
+
+def rows_statement(
+    selection: Selection, order: Sequence[Order], *, by_thread: bool = False, limit: int | None = None, offset: int = 0
+) -> Statement:
+    """Return the statement for rows of Email ids, or (`by_thread`) of Email ids and Thread keys, in order.
+
+    Without an order newest first. Ties go newest first too, and those of one second by a digest: always the same.
+    """
+    by_date = not order or (len(order) == 1 and order[0].by is OrderBy.RECEIVED_AT)
+    source = _source(selection, needs_emails=True)
+    columns = "e.id, e.thread_key" if by_thread else "e.id"
+    if by_date:
+        direction = "ASC" if order and order[0].ascending else "DESC"
+        order_sql = f"{source.order} {direction}"
+    else:
+        comparators = [f"{each.by.value} {'ASC' if each.ascending else 'DESC'}" for each in order]
+        order_sql = ", ".join((*comparators, f"{source.order} DESC"))
+    keywords = tuple(_quoted(each.keyword) for each in order if each.keyword is not None)
+    sql, parameters = f"SELECT {columns} FROM {source.sql} ORDER BY {order_sql}", source.parameters + keywords  # noqa: S608 - closed words only
+    if limit is not None or offset:
+        sql += " LIMIT ? OFFSET ?"
+        parameters += (-1 if limit is None else limit, offset)
+    return Statement(sql, parameters)
+
+
+def count_statement(selection: Selection, *, by_thread: bool) -> Statement:
+    """Return the statement for the number of Emails, or of Threads."""
+    if by_thread and not _conjuncts(selection):
+        # An Email is shown while it has a mailbox, and the index of those by Thread is the smaller walk.
+        return Statement("SELECT count(DISTINCT thread_key) FROM email_mailboxes", ())
+    source = _source(selection, needs_emails=by_thread)
+    what = "count(DISTINCT e.thread_key)" if by_thread else "count(*)"
+    return Statement(f"SELECT {what} FROM {source.sql}", source.parameters)  # noqa: S608 - closed words only
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What follows FROM, and the column in it whose order is that of dates."""
+
+    sql: str
+    parameters: tuple[Parameter, ...]
+    order: str
+
+
+def _source(selection: Selection, *, needs_emails: bool) -> _Source:
+    matches, ranges, others = list[Selection](), list[Received](), list[Statement]()
+    for each in _conjuncts(selection):
+        if isinstance(each, Received):
+            ranges.append(each)
+        elif _is_match(each):
+            matches.append(each)
+        else:
+            if _is_narrowed_by_tokens(each):
+                matches.append(each)
+            others.append(_condition(each))
+    needs_emails = needs_emails or bool(others)
+    match matches:
+        case []:
+            table, order, emails = "emails e", "e.key", ""
+            first = Statement("e.visible", ())
+        case [InMailbox(mailbox_key)]:
+            # Mailbox and date alone need no search: the table of mailboxes is in the order of keys.
+            table, order, emails = "email_mailboxes b", "b.email_key", "e.key = b.email_key"
+            first = Statement("b.mailbox_key = ?", (mailbox_key,))
+        case _:
+            table, order, emails = "search", _PLACE, f"e.place = {_PLACE}"
+            first = Statement("search MATCH ?", (_match_all(matches),))
+    if needs_emails and emails:
+        # CROSS keeps the order of the loops: hits first, in the order of dates, and an Email for each.
+        table += f" CROSS JOIN emails e ON {emails}"
+    conditions = [first, *(_range(each, order) for each in ranges), *others]
+    where = " AND ".join(f"({condition.sql})" for condition in conditions)
+    parameters = tuple(parameter for condition in conditions for parameter in condition.parameters)
+    return _Source(f"{table} WHERE {where}", parameters, order)
+
+
+def _conjuncts(selection: Selection) -> list[Selection]:
+    if not isinstance(selection, All):
+        return [selection]
+    return [conjunct for each in selection.of for conjunct in _conjuncts(each)]
+
+
+def _is_match(selection: Selection) -> bool:
+    """Whether tokens and words say all of it."""
+    match selection:
+        case Words() | InMailbox() | HasKeyword() | HasAttachment():
+            return True
+        case HasHeader(name, text):
+            return tokens.of_header(name, text) is not None and tokens.tells_all_of_header(name, text)
+        case Received() | Size() | ThreadHasKeyword():
+            return False
+        case All(of) | AnyOf(of):
+            return all(_is_match(each) for each in of)
+        case Not(of):
+            return _is_match(of)
+        case _:
+            assert_never(selection)
+
+
+def _is_narrowed_by_tokens(selection: Selection) -> bool:
+    """Whether tokens say what it needs, so that few Emails are left to be looked into."""
+    match selection:
+        case HasHeader(name, text):
+            return tokens.of_header(name, text) is not None
+        case All(of) | AnyOf(of):
+            return all(_is_match(each) or _is_narrowed_by_tokens(each) for each in of)
+        case _:
+            return False
+
+
+def _match(selection: Selection) -> str:
+    """The FTS5 expression; its NOT has two sides, so what stands alone is taken from everything."""
+    match selection:
+        case Words(phrase, columns):
+            # A word of a text is none of our tokens, so that what may stand anywhere needs no look at where it stands.
+            return f'"{phrase}"' if len(columns) == len(Column) else f'{{{" ".join(columns)}}} : "{phrase}"'
+        case InMailbox(mailbox_key):
+            return _token(tokens.of_mailbox(mailbox_key))
+        case HasKeyword(keyword):
+            return _token(tokens.of_keyword(keyword))
+        case HasAttachment():
+            return _token(tokens.ATTACHMENT)
+        case All():
+            return _match_all(_conjuncts(selection))
+        case AnyOf(of):
+            return " OR ".join(f"({_match(each)})" for each in of) if of else f"{_EVERYTHING} NOT {_EVERYTHING}"
+        case Not(of):
+            return f"{_EVERYTHING} NOT ({_match(of)})"
+        case HasHeader(name, text):
+            return " AND ".join(map(_token, tokens.of_header(name, text) or ()))
+        case Received() | Size() | ThreadHasKeyword():
+            raise AssertionError("columns say this, not words")
+        case _:
+            assert_never(selection)
+
+
+def _match_all(conjuncts: list[Selection]) -> str:
+    asked, refused = list[str](), list[str]()
+    for each in conjuncts:
+        if each in _IS_UNSEEN:
+            asked.append(_token(tokens.UNSEEN))
+        elif isinstance(each, Not):
+            refused.append(f"({_match(each.of)})")
+        else:
+            asked.append(f"({_match(each)})")
+    expression = " AND ".join(asked) or _EVERYTHING
+    return f"({expression}) NOT ({' OR '.join(refused)})" if refused else expression
+
+
+def _token(token: str) -> str:
+    # No word of any text is one of our tokens, so that the column needs no look.
+    return f'"{token}"'
+
+
+_SEEN: Final = HasKeyword(tokens.SEEN)
+_IS_UNSEEN: Final = (Not(_SEEN), Not(AnyOf((_SEEN,))))
+
+_EVERYTHING: Final = f'("{tokens.ORDINARY}" OR "{tokens.SIGN_IN}")'
+
+
+def _range(received: Received, column: str) -> Statement:
+    """A range of dates as one of keys; or of places, from that of the first Email at or after a date."""
+    at, before = ("?", "?") if column != _PLACE else (_FIRST_PLACE, f"coalesce({_FIRST_PLACE}, {_LAST_ROWID})")
+    conditions, parameters = ["1"], list[Parameter]()
+    if received.at is not None:
+        conditions.append(f"{column} >= {at}")
+        parameters.append(received.at << KEY_SHIFT)
+    if received.before is not None:
+        conditions.append(f"{column} < {before}")
+        parameters.append(received.before << KEY_SHIFT)
+    return Statement(" AND ".join(conditions), tuple(parameters))
+
+
+def _condition(selection: Selection) -> Statement:
+    if _is_match(selection):
+        return Statement("e.place IN (SELECT rowid FROM search WHERE search MATCH ?)", (_match(selection),))
+    match selection:
+        case Received():
+            return _range(selection, "e.key")
+        case Size(at_least, below):
+            return _size(at_least, below)
+        case ThreadHasKeyword(share, keyword):
+            return _of_the_thread(share, keyword)
+        case HasHeader(name, text):
+            kept = "(SELECT t.document FROM email_texts t WHERE t.key = e.key)"
+            return Statement(f"{header_search.FUNCTION}({kept}, ?, ?)", (name, text))
+        case All(of):
+            return _joined(" AND ", of)
+        case AnyOf(of):
+            return _joined(" OR ", of)
+        case Not(of):
+            inner = _condition(of)
+            return Statement(f"NOT ({inner.sql})", inner.parameters)
+        case _:
+            raise AssertionError("words say this, not columns")
+
+
+def _of_the_thread(share: ThreadShare, keyword: str) -> Statement:
+    match share:
+        case ThreadShare.ALL:
+            return Statement(_ALL_HAVE, (_quoted(keyword),))
+        case ThreadShare.SOME:
+            return Statement(_SOME_HAVE, (_quoted(keyword),))
+        case ThreadShare.NONE:
+            return Statement(f"NOT {_SOME_HAVE}", (_quoted(keyword),))
+        case _:
+            assert_never(share)
+
+
+def _quoted(keyword: str) -> str:
+    return f'"{keyword}"'
+
+
+def _size(at_least: int | None, below: int | None) -> Statement:
+    conditions, parameters = ["1"], list[Parameter]()
+    if at_least is not None:
+        conditions.append("e.size >= ?")
+        parameters.append(at_least)
+    if below is not None:
+        conditions.append("e.size < ?")
+        parameters.append(below)
+    return Statement(" AND ".join(conditions), tuple(parameters))
+
+
+def _joined(word: str, selections: Sequence[Selection]) -> Statement:
+    conditions = [_condition(each) for each in selections]
+    sql = word.join(f"({condition.sql})" for condition in conditions)
+    return Statement(sql, tuple(parameter for condition in conditions for parameter in condition.parameters))
