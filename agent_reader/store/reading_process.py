@@ -20,6 +20,7 @@ import msgspec
 
 from agent_reader.errors import ReadingEnded
 from agent_reader.store.reading_wire import LENGTH_OCTETS, Answer, Asked, frame
+from shared.bare_process import bare_process
 
 CHILD: Final = (sys.executable, "-I", "-B", "-m", "agent_reader.store.reading_child")
 
@@ -167,18 +168,7 @@ class ReadingProcess:
         self._is_ready = True
 
     def _started(self) -> subprocess.Popen[bytes]:
-        # S603: our own interpreter and our own module; nothing of a message is an argument.
-        child = subprocess.Popen(  # noqa: S603
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={},
-            cwd="/",
-            close_fds=True,
-            start_new_session=True,
-            bufsize=0,
-        )
+        child = bare_process(self._command, bufsize=0)
         for pipe in (child.stdin, child.stdout):
             assert pipe is not None
             os.set_blocking(pipe.fileno(), False)

@@ -7,7 +7,6 @@ import json
 import os
 import selectors
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +18,7 @@ from rfc8785 import CanonicalizationError
 
 from change_executor.evidence.reading import READING_VERSION, Reading, unreadable
 from shared import ijson
+from shared.bare_process import bare_process
 from shared.fence import clean
 
 CHILD: Final = (sys.executable, "-I", "-B", "-m", "change_executor.evidence.child")
@@ -78,17 +78,7 @@ def clean_html_in_child(octets: bytes, *, command: Sequence[str] = CHILD, second
 
 
 def _answer(command: Sequence[str], given: bytes, seconds: float, cancelled: Callable[[], bool]) -> bytes:
-    # S603: our own interpreter and our own module; nothing of the message is an argument.
-    child = subprocess.Popen(  # noqa: S603
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={},
-        cwd="/",
-        close_fds=True,
-        start_new_session=True,
-    )
+    child = bare_process(command)
     assert child.stdin is not None
     assert child.stdout is not None
     try:
