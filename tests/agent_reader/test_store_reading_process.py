@@ -8,6 +8,7 @@ import sys
 import threading
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,7 +24,6 @@ from tests.agent_reader.mirrored import ACCOUNT, fetched, letter, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from agent_reader.store import AccountMirror
 
@@ -116,6 +116,40 @@ def test_a_message_that_kills_the_process_is_told_from_the_others(stack: ExitSta
     assert [True, False, True, False, True] == [each.reading is not None for each in answers]
 
 
+def test_deaths_of_which_several_messages_had_one_each_are_no_messages_fault(stack: ExitStack, tmp_path: Path) -> None:
+    # It dies at its first sight of every message: a machine that is short of memory, say.
+    moody = (
+        "import os, pathlib, signal\n"
+        "from agent_reader.store import reading_child as child\n"
+        "read = child.read\n"
+        "def once(fetched, *rest):\n"
+        f"    seen = pathlib.Path({str(tmp_path)!r}, str(fetched.uid))\n"
+        "    if not seen.exists():\n"
+        "        seen.mkdir()\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return read(fetched, *rest)\n"
+        "child.read = once\n"
+        "child.main()\n"
+    )
+    answers = process(stack, (sys.executable, "-c", moody)).read([asked(uid, "text") for uid in range(1, 5)])
+    assert ["", "", "", ""] == [each.error for each in answers]
+
+
+def test_a_signal_to_the_whole_group_leaves_its_end_to_the_reader_and_its_memory_is_bounded(stack: ExitStack) -> None:
+    reading = process(stack)
+    reading.read([asked(1, "one")])
+    first = reading.pid
+    assert first is not None
+    os.kill(first, signal.SIGTERM)
+    assert [""] == [each.error for each in reading.read([asked(2, "two")])]
+    assert first == reading.pid
+    limits = {
+        line[:26].strip(): line[26:].split()[0] for line in Path(f"/proc/{first}/limits").read_text().splitlines()
+    }
+    assert 1024**3 < int(limits["Max address space"]) < 2 * 1024**3
+    assert ("0", "0") == (limits["Max core file size"], limits["Max file size"])
+
+
 def test_a_message_that_is_never_read_is_told_from_the_others(stack: ExitStack) -> None:
     hurried = process(stack, FAULTY, seconds=1)
     assert ["", DIED] == [each.error for each in hurried.read([asked(1, "one"), asked(2, _HANGER)])]
@@ -201,9 +235,11 @@ def test_processes_are_there_for_a_long_backlog_and_end_with_it(tmp_path: Path) 
         mirror = store.account(ACCOUNT)
         mirror.await_backlog(LONG_BACKLOG - 1)
         assert [] == made
-        mirror.await_backlog(LONG_BACKLOG)
+        mirror, inbox = _begun(store)
         mirror.await_backlog(LONG_BACKLOG)
         assert 1 == len(made)
+        mirror.begin_add(inbox, [fetched(1, letter("one"))])()
+        assert 1 == len(made[0].pids())
         mirror.await_backlog(0)
         assert [] == made[0].pids()
 

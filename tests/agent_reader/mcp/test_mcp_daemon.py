@@ -158,6 +158,9 @@ def test_every_client_that_speaks_http_is_told_the_daemons_address_and_no_token(
             assert "MAILWARRANT_TOKEN" == entry["bearer_token_env_var"]
         else:
             assert f"Bearer {variable}" == entry["headers"]["Authorization"]
+        if kind is ClientKind.VS_CODE:
+            # Asked for as a secret is: not shown while it is typed.
+            assert [("mailwarrant", True)] == [(each["id"], each["password"]) for each in read["inputs"]]
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,21 @@ def test_a_short_signature_is_read_with_the_text_and_a_disclaimer_under_it_is_le
         assert re.search(r"^Left out: 4\d\d of signature \(part=whole\)", outside(text), re.MULTILINE)
 
 
+def test_a_senders_own_date_is_in_the_whole_header_alone(tmp_path: Path) -> None:
+    dated = b"Date: Sun, 1 Nov 2026 11:00:00 +0000\r\n" + octets(85, "Keys", "In the drawer.")
+    with desked(tmp_path, (dated,)) as standing:
+        assert "Date: " not in inside(standing.text("read_mail", ids=id_of(dated)))
+        assert "Date: " in inside(standing.text("read_mail", ids=id_of(dated), part="header"))
+
+
+def test_a_signature_under_what_is_quoted_is_not_taken_for_the_senders(tmp_path: Path) -> None:
+    under = "I come on Sunday.\r\n\r\nOn Monday Ann wrote:\r\n> Who comes?\r\n\r\n-- \r\nAnn\r\n0900 19\r\n"
+    message = octets(84, "Re: Plans", under)
+    with desked(tmp_path, (message,)) as standing:
+        assert "0900 19" not in inside(standing.text("read_mail", ids=id_of(message)))
+        assert "0900 19" in inside(standing.text("read_mail", ids=id_of(message), part="whole"))
+
+
 def test_what_an_answer_showed_is_on_record_with_its_parts_before_it_leaves(standing: Desked) -> None:
     standing.text("read_mail", ids=[FIRST, SECOND])
     standing.text("search_mail", text="receipt")
