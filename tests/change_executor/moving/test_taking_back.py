@@ -98,6 +98,12 @@ def test_what_a_revoked_agent_had_approved_is_not_moved(workshop: Workshop) -> N
     assert {"Incoming": 1} == workshop.copies(mail(1))
 
 
+def test_another_agents_revocation_holds_up_nothing(workshop: Workshop) -> None:
+    revoke_agent(workshop.journal, "sorter", "person:ann")
+    proposal = moved(workshop, 1)
+    assert ("applied", "moved", None) == workshop.told(proposal)
+
+
 @pytest.mark.parametrize("by", ["the move", "the worker"])
 def test_what_was_in_flight_is_concluded_and_then_taken_back(dovecot: Dovecot, tmp_path: Path, by: str) -> None:
     class KilledError(BaseException):
