@@ -2,139 +2,41 @@
 
 from __future__ import annotations
 
-import hashlib
-import threading
-import time
+import secrets
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 import structlog
+from sqlalchemy import func, select
 from structlog.testing import capture_logs
 
 from change_executor.apply import Apply
-from change_executor.connections import Connections
-from change_executor.journal.journal import NewProposal
+from change_executor.journal import schema
+from change_executor.journal.idempotency import Key, keep
 from change_executor.journal.open import journal_path, open_journal
 from change_executor.lifecycle import Event
-from change_executor.mover import Mover
-from change_executor.policy import policy_version
-from change_executor.sign_ins import Failure, SignIns, failure_code
+from change_executor.review.links import new_link
+from change_executor.review.people import add_person
 from change_executor.switch import press_stop, release_stop
 from change_executor.watch import Watch, poke
-from change_executor.worker import FALLBACK_SECONDS, Worker, make_worker, take_worker_lock
-from shared.identity import email_id
+from change_executor.worker import FALLBACK_SECONDS, take_worker_lock
 from shared.settings import ConfigurationError
-from tests.change_executor.moving.workshop import MAIL, PERSON, QUIET_SECONDS, Workshop
+from tests.change_executor.moving.office import PATIENCE, Office
+from tests.change_executor.moving.workshop import PERSON, QUIET_SECONDS, Workshop
 from tests.fakes.reader import FakeReader
 from tests.servers.proxy import BreakingProxy, BreakPoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from datetime import datetime
     from pathlib import Path
 
+    from sqlalchemy import Table
+
+    from change_executor.journal.journal import Journal
     from tests.servers.dovecot import Dovecot
 
-PATIENCE = 20.0
 
-
-class _CountedSignIns(SignIns):
-    """Remembers each failure to sign in that a server, or a file, really gave."""
-
-    def __init__(self, clock: Callable[[], datetime]) -> None:
-        super().__init__(clock)
-        self.failures: list[str] = []
-
-    def failed(self, credential: str, failure: Failure) -> None:
-        self.failures.append(failure_code(failure))
-        super().failed(credential, failure)
-
-
-class _Office:
-    """A workshop with its worker and a reader that knows every message of incoming."""
-
-    def __init__(self, dovecot: Dovecot, folder: Path, reader: FakeReader, **workshop: Any) -> None:
-        self.workshop = Workshop(dovecot, folder, **workshop)
-        self.reader = reader
-        self.logged: list[dict[str, Any]] = []
-        self.worker = self.hire()
-
-    def hire(self) -> Worker:
-        shop = self.workshop
-        self.sign_ins = _CountedSignIns(shop.clock)
-        connections = Connections(self.sign_ins)
-        log = structlog.wrap_logger(None, processors=[self._keep])
-        return make_worker(shop.journal, shop.settings, mover=Mover(connections), connections=connections, log=log)
-
-    def _keep(self, _: object, name: str, event: Any) -> Any:
-        self.logged.append({**event, "level": name})
-        raise structlog.DropEvent
-
-    def deliver(self, octets: bytes = MAIL) -> int:
-        uid = self.workshop.deliver(octets)
-        incoming = self.workshop.dovecot.snapshot()["Incoming"]
-        self.reader.locates(*((incoming.uidvalidity, each) for each in incoming.messages))
-        return uid
-
-    def propose(self, octets: bytes = MAIL, number: int = 1) -> str:
-        new = NewProposal(
-            id=f"P{number:020d}",
-            agent="mailbot",
-            queue="support",
-            email_id=email_id(hashlib.sha256(octets).digest()),
-            from_role="incoming",
-            to_role="processed",
-            expires_at=self.workshop.clock.now.replace(year=2027),
-            predecessor=None,
-        )
-        with self.workshop.journal.writing() as writing:
-            writing.create(new)
-        return new.id
-
-    def approve(self, proposal: str) -> None:
-        version = policy_version(self.workshop.settings, self.workshop.settings.queues[0])
-        with self.workshop.journal.writing() as writing:
-            writing.advance(
-                proposal,
-                Event.APPROVE,
-                PERSON,
-                decided_by="ann",
-                decided_at=writing.now,
-                policy_version=version,
-                shown="0" * 64,
-            )
-
-    def until(self, wanted: Callable[[], bool]) -> None:
-        """Wait for something that the worker's thread does; woken by each commit."""
-        committed = threading.Event()
-        self.workshop.journal.listen(committed.set)
-        deadline = time.monotonic() + PATIENCE
-        while not wanted():
-            committed.wait(0.5)
-            committed.clear()
-            assert time.monotonic() < deadline, self.logged
-        self.workshop.journal.unlisten(committed.set)
-
-    def close(self) -> None:
-        assert self.worker.stop()
-        self.workshop.close()
-
-
-@pytest.fixture
-def reader(tmp_path: Path) -> Iterator[FakeReader]:
-    with FakeReader(tmp_path / "reader.sock") as running:
-        yield running
-
-
-@pytest.fixture
-def office(dovecot: Dovecot, tmp_path: Path, reader: FakeReader) -> Iterator[_Office]:
-    opened = _Office(dovecot, tmp_path, reader)
-    yield opened
-    opened.close()
-
-
-def test_a_proposal_goes_its_whole_way_without_being_asked_for(office: _Office) -> None:
+def test_a_proposal_goes_its_whole_way_without_being_asked_for(office: Office) -> None:
     office.worker.start()
     office.deliver()
     proposal = office.propose()
@@ -147,7 +49,7 @@ def test_a_proposal_goes_its_whole_way_without_being_asked_for(office: _Office) 
     assert [] == office.logged
 
 
-def test_with_nothing_to_do_a_pass_writes_nothing_and_sleeps(office: _Office) -> None:
+def test_with_nothing_to_do_a_pass_writes_nothing_and_sleeps(office: Office) -> None:
     office.deliver()
     office.propose()
     office.worker.pass_once()
@@ -157,7 +59,7 @@ def test_with_nothing_to_do_a_pass_writes_nothing_and_sleeps(office: _Office) ->
     assert [] == commits
 
 
-def test_what_was_not_decided_in_time_expires(office: _Office) -> None:
+def test_what_was_not_decided_in_time_expires(office: Office) -> None:
     office.deliver()
     waiting = office.propose()
     office.worker.pass_once()
@@ -167,7 +69,33 @@ def test_what_was_not_decided_in_time_expires(office: _Office) -> None:
     assert ("expired", "not_decided_in_time", None) == office.workshop.told(waiting)
 
 
-def test_an_approval_does_not_wait_for_the_evidence_of_every_other_proposal(office: _Office) -> None:
+def test_what_is_over_is_forgotten_once_an_hour(office: Office) -> None:
+    journal, clock = office.workshop.journal, office.workshop.clock
+    office.deliver()
+    proposal = office.propose()
+    office.worker.pass_once()
+    office.workshop.happen(proposal, Event.REJECT)
+    with journal.writing() as writing:
+        keep(writing, "mailbot", Key("0" * 64, "1" * 64), proposal)
+    add_person(journal, "ada")
+    new_link(journal, "ada", secrets.token_bytes)
+    tables = (schema.idempotency_keys, schema.links, schema.texts)
+    assert all(rows(journal, table) for table in tables)
+    clock.advance(days=400)
+    office.worker.pass_once()
+    assert [0, 0, 0] == [rows(journal, table) for table in tables]
+    new_link(journal, "ada", secrets.token_bytes)
+    clock.advance(minutes=59)
+    office.worker.pass_once()
+    assert 1 == rows(journal, schema.links)
+
+
+def rows(journal: Journal, table: Table) -> int:
+    with journal.reading() as connection:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+def test_an_approval_does_not_wait_for_the_evidence_of_every_other_proposal(office: Office) -> None:
     others = [b"Subject: %d\r\n\r\nhello\r\n" % number for number in range(2)]
     for octets in others:
         office.deliver(octets)
@@ -181,7 +109,7 @@ def test_an_approval_does_not_wait_for_the_evidence_of_every_other_proposal(offi
     assert office.workshop.proposal(second).evidence is not None
 
 
-def test_an_expiry_is_slept_towards(office: _Office) -> None:
+def test_an_expiry_is_slept_towards(office: Office) -> None:
     office.deliver()
     proposal = office.propose()
     office.worker.pass_once()
@@ -190,7 +118,7 @@ def test_an_expiry_is_slept_towards(office: _Office) -> None:
     assert 3.0 == office.worker.pass_once()
 
 
-def test_a_failing_proposal_is_tried_again_later_and_stops_no_other(office: _Office) -> None:
+def test_a_failing_proposal_is_tried_again_later_and_stops_no_other(office: Office) -> None:
     second = b"Subject: a second\r\n\r\nhello\r\n"
     bad, good = office.workshop.approved(office.deliver()), office.workshop.approved(office.deliver(second), second)
     tried: list[str] = []
@@ -214,7 +142,7 @@ def test_a_failing_proposal_is_tried_again_later_and_stops_no_other(office: _Off
     assert [bad, good, bad] == tried
 
 
-def test_a_server_that_is_down_is_waited_for_once_a_pass(office: _Office) -> None:
+def test_a_server_that_is_down_is_waited_for_once_a_pass(office: Office) -> None:
     second = b"Subject: a second\r\n\r\nhello\r\n"
     proposals = [office.workshop.approved(office.deliver()), office.workshop.approved(office.deliver(second), second)]
     tried: list[str] = []
@@ -236,12 +164,12 @@ def test_a_server_that_is_down_is_waited_for_once_a_pass(office: _Office) -> Non
     assert {("applied", "moved", None)} == {office.workshop.told(each) for each in proposals}
 
 
-def _pass_all(office: _Office) -> None:
+def _pass_all(office: Office) -> None:
     while office.worker.pass_once() == 0.0:
         pass
 
 
-def test_a_refused_login_is_tried_ever_more_seldom_whatever_agents_and_people_do(office: _Office) -> None:
+def test_a_refused_login_is_tried_ever_more_seldom_whatever_agents_and_people_do(office: Office) -> None:
     shop = office.workshop
     messages = [b"Subject: %d\r\n\r\nhello\r\n" % number for number in range(6)]
     approved = [shop.approved(office.deliver(octets), octets) for octets in messages[:3]]
@@ -281,7 +209,7 @@ def test_a_refused_login_is_tried_ever_more_seldom_whatever_agents_and_people_do
     assert {("login_refused", "warning")} == {(line["code"], line["level"]) for line in waits}
 
 
-def test_a_secret_that_cannot_be_read_has_a_reason_of_its_own_and_no_login_is_tried(office: _Office) -> None:
+def test_a_secret_that_cannot_be_read_has_a_reason_of_its_own_and_no_login_is_tried(office: Office) -> None:
     shop = office.workshop
     proposal = shop.approved(office.deliver())
     secret = shop.settings.credentials[0].secret_file
@@ -300,7 +228,7 @@ def test_a_secret_that_cannot_be_read_has_a_reason_of_its_own_and_no_login_is_tr
     assert str(secret) in logged[0]["detail"]
 
 
-def test_a_stop_holds_everything_and_a_release_lets_it_go_on(office: _Office) -> None:
+def test_a_stop_holds_everything_and_a_release_lets_it_go_on(office: Office) -> None:
     proposal = office.workshop.approved(office.deliver())
     press_stop(office.workshop.journal, "operator")
     office.worker.start()
@@ -310,7 +238,7 @@ def test_a_stop_holds_everything_and_a_release_lets_it_go_on(office: _Office) ->
     office.until(lambda: office.workshop.told(proposal) == ("applied", "moved", None))
 
 
-def test_what_waited_for_the_stop_button_is_taken_up_in_the_first_pass_after_it_is_released(office: _Office) -> None:
+def test_what_waited_for_the_stop_button_is_taken_up_in_the_first_pass_after_it_is_released(office: Office) -> None:
     shop = office.workshop
     proposal = shop.approved(office.deliver())
     press_stop(shop.journal, "operator")
@@ -330,7 +258,7 @@ def test_a_doubt_is_looked_after_until_it_is_settled(
     dovecot: Dovecot, tmp_path: Path, reader: FakeReader, at: BreakPoint
 ) -> None:
     with BreakingProxy(dovecot.port, b"UID MOVE", at) as proxy:
-        office = _Office(dovecot, tmp_path, reader, port=proxy.port)
+        office = Office(dovecot, tmp_path, reader, port=proxy.port)
         proposal = office.workshop.approved(office.deliver())
         for _ in range(3):
             office.worker.pass_once()
@@ -344,7 +272,7 @@ def test_a_doubt_is_looked_after_until_it_is_settled(
         office.close()
 
 
-def test_a_reader_that_comes_back_is_asked_again(office: _Office) -> None:
+def test_a_reader_that_comes_back_is_asked_again(office: Office) -> None:
     office.deliver()
     answer = office.reader.answers["/locate"]
     office.reader.answers["/locate"] = b""
@@ -361,7 +289,7 @@ def test_a_server_that_never_answers_does_not_hold_up_a_stop(
     dovecot: Dovecot, tmp_path: Path, reader: FakeReader
 ) -> None:
     with BreakingProxy(dovecot.port, b"SELECT", BreakPoint.BLACKHOLE) as proxy:
-        office = _Office(dovecot, tmp_path, reader, port=proxy.port)
+        office = Office(dovecot, tmp_path, reader, port=proxy.port)
         proposal = office.workshop.approved(office.deliver())
         office.worker._grace_seconds = 0.1
         office.worker.start()
@@ -372,7 +300,7 @@ def test_a_server_that_never_answers_does_not_hold_up_a_stop(
         again.close()
 
 
-def test_a_second_worker_on_one_journal_does_not_start(office: _Office) -> None:
+def test_a_second_worker_on_one_journal_does_not_start(office: Office) -> None:
     office.worker.start()
     with pytest.raises(ConfigurationError, match="another change-executor"):
         office.hire().start()
@@ -380,7 +308,7 @@ def test_a_second_worker_on_one_journal_does_not_start(office: _Office) -> None:
         take_worker_lock(office.workshop.settings.journal.url)
 
 
-def test_ended_proposals_lose_their_texts_in_time(office: _Office) -> None:
+def test_ended_proposals_lose_their_texts_in_time(office: Office) -> None:
     office.deliver()
     proposal = office.propose()
     office.worker.pass_once()
@@ -392,7 +320,7 @@ def test_ended_proposals_lose_their_texts_in_time(office: _Office) -> None:
 
 
 def test_another_process_that_resumes_is_heard_without_waiting_for_a_look(
-    office: _Office, monkeypatch: pytest.MonkeyPatch
+    office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With no look of its own, only the octet that a command sends can wake the worker."""
     monkeypatch.setattr("change_executor.worker.FALLBACK_SECONDS", 3600.0)
