@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -84,10 +85,13 @@ def test_what_is_over_is_forgotten_once_an_hour(office: Office) -> None:
     clock.advance(days=400)
     office.worker.pass_once()
     assert [0, 0, 0] == [rows(journal, table) for table in tables]
-    new_link(journal, "ada", secrets.token_bytes)
-    clock.advance(minutes=59)
-    office.worker.pass_once()
-    assert 1 == rows(journal, schema.links)
+    with journal.writing() as writing:
+        keep(writing, "mailbot", Key("0" * 64, "1" * 64), proposal)
+        writing.connection.execute(schema.idempotency_keys.update().values(at=writing.now - timedelta(days=2)))
+    for minutes, left in ((59, 1), (1, 0)):
+        clock.advance(minutes=minutes)
+        office.worker.pass_once()
+        assert left == rows(journal, schema.idempotency_keys)
 
 
 def rows(journal: Journal, table: Table) -> int:
