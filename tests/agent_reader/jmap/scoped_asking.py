@@ -1,0 +1,42 @@
+"""What a scope of the scoped world is answered, and which of its messages and threads it should see."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agent_reader.jmap.capabilities import DEFAULT_LIMITS, KNOWN_CAPABILITIES
+from agent_reader.scope import Scope
+from tests.agent_reader.jmap.scoped_world import ACCOUNT, Letter, World
+
+Call = tuple[str, dict[str, Any]]
+
+
+async def ask(here: World, scope: str, *calls: Call) -> list[tuple[str, dict[str, Any]]]:
+    """The answers to calls, each with its name, as many of them in a request as it may hold."""
+    found: list[tuple[str, dict[str, Any]]] = []
+    async with here.client(scope) as client:
+        most = DEFAULT_LIMITS.max_calls_in_request
+        for start in range(0, len(calls), most):
+            some = calls[start : start + most]
+            method_calls = [[name, {"accountId": ACCOUNT} | arguments, "0"] for name, arguments in some]
+            body = json.dumps({"using": list(KNOWN_CAPABILITIES), "methodCalls": method_calls})
+            response = await client.post("/jmap/api", content=body, headers={"Content-Type": "application/json"})
+            assert 200 == response.status_code, response.text
+            found += [(name, answer) for name, answer, _ in response.json()["methodResponses"]]
+    assert len(calls) == len(found)
+    return found
+
+
+async def got(here: World, scope: str, name: str, **arguments: Any) -> dict[str, Any]:
+    ((answered, answer),) = await ask(here, scope, (name, arguments))
+    assert name == answered, answer
+    return answer
+
+
+def seen(here: World, scope: Scope) -> list[Letter]:
+    return [letter for letter in here.mail if letter.is_seen(scope)]
+
+
+def hidden(here: World, scope: Scope) -> list[Letter]:
+    return [letter for letter in here.mail if not letter.is_seen(scope)]
