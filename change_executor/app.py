@@ -35,7 +35,7 @@ from change_executor.logs import configure_logs
 from change_executor.metrics import health, metrics
 from change_executor.mover import Mover
 from change_executor.notify.notifier import Notifier
-from change_executor.peers import PeerUidGate, can_tell_tcp_peers
+from change_executor.peers import PeerUidGate
 from change_executor.review.app import make_app as make_review
 from change_executor.sign_ins import SignIns
 from change_executor.watch import Watch
@@ -45,6 +45,7 @@ from shared.imap_login import ImapFailure
 from shared.metrics import listener_of, metrics_app
 from shared.service_manager import ServiceManager, handed_over, signs_of_life
 from shared.settings import ConfigurationError
+from shared.tcp_peer import can_tell_tcp_peers
 
 _log = structlog.get_logger()
 

@@ -3,7 +3,7 @@
 import logging
 import sys
 from pathlib import Path
-from typing import Annotated, Final, cast
+from typing import Annotated, Final
 
 import typer
 
@@ -36,7 +36,6 @@ def serve(config: Config = DEFAULT_PATH) -> None:
     """Pass on what reads, until stopped."""
     settings = load_settings(config, GateSettings)
     import structlog  # noqa: PLC0415 - heavy
-    from structlog.typing import FilteringBoundLogger  # noqa: PLC0415 - heavy
 
     from read_gate.gate import serve as run  # noqa: PLC0415 - heavy
 
@@ -49,7 +48,7 @@ def serve(config: Config = DEFAULT_PATH) -> None:
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
     )
-    run(settings, cast("FilteringBoundLogger", log))
+    run(settings, log)
 
 
 @app.command()
@@ -69,8 +68,7 @@ def check(config: Config = DEFAULT_PATH) -> None:
             print(f"{account.id}: {failure.code}: {failure.detail}\n  {failure.fix}", file=sys.stderr)
         else:
             print(f"{account.id}: the login works")
-    if failed:
-        raise typer.Exit(_FAILED)
+    raise typer.Exit(_FAILED if failed else 0)
 
 
 if __name__ == "__main__":

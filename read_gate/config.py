@@ -19,6 +19,8 @@ class Listener(Section):
     """Where the reader connects: this machine only, since what passes here is not encrypted."""
 
     listen: Annotated[str, StringConstraints(pattern=r"^(127\.0\.0\.1|\[::1\]):[0-9]{1,5}$")] = "127.0.0.1:8623"
+    # Whose processes may connect; where none is named, those of the user `agent-reader`. Root's and the gate's own may.
+    allow_uids: frozenset[Annotated[int, Field(ge=0)]] = frozenset()
     # The reader has one connection for each account, those that listen, and those of downloads.
     max_connections: Annotated[int, Field(ge=1, le=500)] = 64
 

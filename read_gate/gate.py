@@ -14,6 +14,7 @@ from structlog.typing import FilteringBoundLogger
 
 from read_gate.config import GatedAccount, GateSettings
 from read_gate.front import SignedIn, sign_in
+from read_gate.peers import allowed_uids, stranger
 from read_gate.reader_side import ReaderSide
 from read_gate.relay import ProtocolBroken, Relay
 from read_gate.tables import FRONT_TABLE, PASSED_TABLE
@@ -21,6 +22,7 @@ from shared.imap_guard import GuardRefusal
 from shared.imap_login import GuardedClient, ImapFailure, connect
 from shared.imap_stream import TooLarge
 from shared.reader_verbs import READER_TABLE
+from shared.repeats import Repeats
 from shared.service_manager import ServiceManager, handed_over
 from shared.settings import ConfigurationError
 
@@ -36,35 +38,44 @@ class Gate:
     def __init__(self, settings: GateSettings, log: FilteringBoundLogger) -> None:
         self._accounts: dict[str, GatedAccount] = {account.id: account for account in settings.accounts}
         self._secrets: dict[str, SecretStr] = {account.id: account.local_secret() for account in settings.accounts}
+        self._allowed = allowed_uids(settings.gate.allow_uids)
         self._places = threading.BoundedSemaphore(settings.gate.max_connections)
+        self._repeats = Repeats(time.monotonic)
         self._log = log
         self._lock = threading.Lock()
         self._open: dict[threading.Thread, list[socket.socket]] = {}
         self._is_ending = False
 
-    def admit(self, connection: socket.socket) -> None:
-        """Serve one reader in a thread of its own; with all places taken it is told so and let go."""
+    def admit(self, connection: socket.socket, peer: tuple[str, int, *tuple[int, ...]]) -> None:
+        """Serve one reader in a thread of its own; a stranger, and one too many, is told so and let go."""
         # On some systems what is accepted takes after the listener, which never waits.
         connection.setblocking(True)
+        if (whose := stranger(peer[:2], connection.getsockname()[:2], self._allowed)) is not None:
+            self._let_go(connection, "gate:stranger", b"your user may not connect: [gate] allow_uids", whose=whose)
+            return
         if not self._places.acquire(blocking=False):
-            self._log.warning("gate:full")
-            with connection, contextlib.suppress(OSError):
-                connection.settimeout(1.0)
-                connection.sendall(b"* BYE [UNAVAILABLE] too many connections\r\n")
+            self._let_go(connection, "gate:full", b"too many connections")
             return
         thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
         with self._lock:
             self._open[thread] = [connection]
         thread.start()
 
+    def _let_go(self, connection: socket.socket, event: str, reason: bytes, **more: str) -> None:
+        # Whoever knocks again and again must not fill the log.
+        if (left_out := self._repeats.left_out(event)) is not None:
+            self._log.warning(event, left_out=left_out, **more)
+        with connection, contextlib.suppress(OSError):
+            # A line fits into what the kernel keeps for a new connection.
+            connection.sendall(b"* BYE [UNAVAILABLE] " + reason + b"\r\n")
+
     def end(self) -> None:
         """End every connection, and wait a bounded time for their threads."""
         with self._lock:
             self._is_ending = True
             threads = list(self._open)
-            for ends in self._open.values():
-                for each in ends:
-                    _break_off(each)
+            for each in (each for ends in self._open.values() for each in ends):
+                _break_off(each)
         until = time.monotonic() + _ENDING_SECONDS
         for thread in threads:
             thread.join(max(0.0, until - time.monotonic()))
@@ -108,8 +119,8 @@ class Gate:
         except (ImapFailure, ConfigurationError) as failure:
             code = failure.code if isinstance(failure, ImapFailure) else "configuration"
             self._log.error("gate:login_failed", account=account.id, code=code, error=str(failure))
-            retryable = isinstance(failure, ImapFailure) and failure.retryable
-            response = b"UNAVAILABLE" if retryable else b"AUTHENTICATIONFAILED"
+            is_passing = isinstance(failure, ImapFailure) and failure.retryable
+            response = b"UNAVAILABLE" if is_passing else b"AUTHENTICATIONFAILED"
             side.say(signed_in.tag + b" NO [" + response + b"] the gate's own login: " + code.encode() + b"\r\n")
             yield None
             return
@@ -171,7 +182,7 @@ def _accept_until(
         for descriptor in speaking:
             # Whoever gave up meanwhile is not there any more.
             with contextlib.suppress(OSError):
-                gate.admit(by_descriptor[descriptor].accept()[0])
+                gate.admit(*by_descriptor[descriptor].accept())
 
 
 def _listeners(settings: GateSettings) -> list[socket.socket]:

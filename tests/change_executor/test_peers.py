@@ -16,14 +16,9 @@ from typing import TYPE_CHECKING
 import pytest
 from structlog.testing import capture_logs
 
-from change_executor.peers import (
-    PeerUidGate,
-    can_tell_tcp_peers,
-    uid_in_tables,
-    uid_of_socket,
-    uid_of_tcp_peer,
-)
-from change_executor.sock_diag import tcp_socket
+from change_executor.peers import PeerUidGate, uid_of_socket
+from shared.sock_diag import tcp_socket
+from shared.tcp_peer import can_tell_tcp_peers, uid_in_tables, uid_of_tcp_peer
 from tests.change_executor.gated_server import Inner, Serving
 
 if TYPE_CHECKING:
@@ -168,7 +163,7 @@ def test_where_the_kernel_cannot_be_asked_its_tables_tell(
         found = tcp_socket(accepted.getpeername()[:2], accepted.getsockname()[:2])
         assert found is not None
         assert (os.geteuid(), True) == (found.uid, found.inode > 0)
-        monkeypatch.setattr("change_executor.peers.tcp_socket", forbidden)
+        monkeypatch.setattr("shared.tcp_peer.tcp_socket", forbidden)
         assert os.geteuid() == uid_of_socket(accepted)
 
 
