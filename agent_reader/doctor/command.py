@@ -13,6 +13,8 @@ from shared.doctor.telling import Part, house_user, look, tell
 from shared.settings import load_settings
 
 _UNITS: Final = Path("/etc/systemd/system")
+# Its .service and its .timer.
+_COPYING: Final = "agent-reader-backup"
 
 
 def doctor(
@@ -27,7 +29,9 @@ def doctor(
     part: Annotated[Part, typer.Option(help="Files, users and units; or logins and what is kept; or all.")] = Part.ALL,
     user: Annotated[str | None, typer.Option(help="Whom the reader runs as, where it is not agent-reader.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="A user that an agent runs as; more than once.")] = None,
-    copies: Annotated[Path | None, typer.Option("--backups", help="Where `backup` puts copies, if elsewhere.")] = None,
+    copies: Annotated[
+        Path | None, typer.Option("--backups", help="Where copies are, if not where the timer puts them.")
+    ] = None,
     units: Annotated[Path, typer.Option(help="Where the unit files are.", hidden=True)] = _UNITS,
 ) -> None:
     """Say what is wrong here, why it matters, and what mends it; status 0 nothing, 1 something, 2 not all seen."""
@@ -42,11 +46,12 @@ def doctor(
 
     def program() -> Report:
         from agent_reader.doctor.program import look_at_program  # noqa: PLC0415 - heavy
+        from shared.doctor.copying import copying_by  # noqa: PLC0415 - heavy
 
         looking = Looking()
         if probe:
             _probe(settings, looking)
-        looking.add(look_at_program(settings, _now, copies))
+        looking.add(look_at_program(settings, _now, copying_by(units, _COPYING, copies)))
         return looking.report()
 
     tell(look(part, owner, machine, program), "agent-reader", as_json=as_json)

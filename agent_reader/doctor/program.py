@@ -13,8 +13,9 @@ from agent_reader.access.database import FILE_NAME
 from agent_reader.config import Account, ReaderSettings
 from agent_reader.doctor.rights import Enforcement, Finding, overall, read_findings
 from agent_reader.imap.session import ReadOnlySession
+from shared.doctor.copying import BY_HAND, Copying, look_at_copies
 from shared.doctor.finding import Fault, Looking, Report
-from shared.doctor.upkeep import look_at_clock, look_at_copies, look_at_date, look_at_disk, look_at_tokens
+from shared.doctor.upkeep import look_at_clock, look_at_date, look_at_disk, look_at_tokens
 from shared.doctor.web_clock import provider_date
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
@@ -28,10 +29,10 @@ _STEPS: Final = 100_000
 CHECK_SECONDS: Final = 60.0
 
 
-def look_at_program(settings: ReaderSettings, now: Callable[[], datetime], copies: Path | None = None) -> Report:
+def look_at_program(settings: ReaderSettings, now: Callable[[], datetime], copying: Copying = BY_HAND) -> Report:
     """Look at every account's login and rights, and at what is kept in the store's folder; nothing is written.
 
-    `copies`: where `backup` puts them, if not beside the index.
+    `copying`: how copies of it are made.
     """
     looking = Looking()
     for account in settings.accounts:
@@ -43,7 +44,7 @@ def look_at_program(settings: ReaderSettings, now: Callable[[], datetime], copie
         looking.notes.append(f"{folder}: the reader was not started yet")
         return looking.report()
     look_at_disk(folder, looking)
-    look_at_copies(copies, folder, _COPY, now, looking)
+    look_at_copies(copying, folder, _COPY, now, looking)
     for file in sorted(folder.glob("*.db")):
         _look_at_database(file, now, looking)
     if (folder / FILE_NAME).exists():

@@ -12,6 +12,8 @@ from shared.settings import ConfigurationError, load_settings
 
 _CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
 _UNITS: Final = Path("/etc/systemd/system")
+# Its .service and its .timer.
+_COPYING: Final = "change-executor-backup"
 _MISTAKE: Final = 2
 
 
@@ -21,7 +23,9 @@ def doctor(
     part: Annotated[Part, typer.Option(help="Files, users and units; or login and journal; or all.")] = Part.ALL,
     user: Annotated[str | None, typer.Option(help="Whom the executor runs as, if not change-executor.")] = None,
     agent: Annotated[list[str] | None, typer.Option(help="A user that an agent runs as; more than once.")] = None,
-    copies: Annotated[Path | None, typer.Option("--backups", help="Where `backup` puts copies, if elsewhere.")] = None,
+    copies: Annotated[
+        Path | None, typer.Option("--backups", help="Where copies are, if not where the timer puts them.")
+    ] = None,
     units: Annotated[Path, typer.Option(help="Where the unit files are.", hidden=True)] = _UNITS,
 ) -> None:
     """Say what is wrong here, why it matters, and what mends it; status 0 nothing, 1 something, 2 not all seen."""
@@ -42,7 +46,8 @@ def doctor(
 
     def program() -> Report:
         from change_executor.doctor.program import look_at_program  # noqa: PLC0415 - heavy
+        from shared.doctor.copying import copying_by  # noqa: PLC0415 - heavy
 
-        return look_at_program(settings, lambda: datetime.now(UTC), copies)
+        return look_at_program(settings, lambda: datetime.now(UTC), copying_by(units, _COPYING, copies))
 
     tell(look(part, owner, machine, program), "change-executor", as_json=as_json)

@@ -20,8 +20,9 @@ from change_executor.journal.engine import reader_engine
 from change_executor.journal.open import journal_path
 from change_executor.looking import Looker
 from change_executor.looking import Looking as MailLooking
+from shared.doctor.copying import BY_HAND, Copying, look_at_copies
 from shared.doctor.finding import Fault, Looking, Report
-from shared.doctor.upkeep import look_at_clock, look_at_copies, look_at_date, look_at_disk, look_at_tokens
+from shared.doctor.upkeep import look_at_clock, look_at_date, look_at_disk, look_at_tokens
 from shared.doctor.web_clock import provider_date
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
@@ -32,10 +33,10 @@ _COPY: Final = "systemctl enable --now change-executor-backup.timer; systemctl s
 _VERIFY: Final = "sudo -u change-executor change-executor audit verify   # docs/journal.md says what each means"
 
 
-def look_at_program(settings: ExecutorSettings, now: Callable[[], datetime], copies: Path | None = None) -> Report:
+def look_at_program(settings: ExecutorSettings, now: Callable[[], datetime], copying: Copying = BY_HAND) -> Report:
     """Look at every login and queue, and at the journal; nothing is written.
 
-    `copies`: where `backup` puts them, if not beside the journal.
+    `copying`: how copies of it are made.
     """
     looking = Looking()
     looker = Looker(Connections())
@@ -54,7 +55,7 @@ def look_at_program(settings: ExecutorSettings, now: Callable[[], datetime], cop
             else:
                 looking.find(Fault.LOGIN, f"{credential.id}: {error.what}", error.fix)
     _look_at_journal(settings, now(), looking)
-    _look_for_copies(settings, copies, now, looking)
+    _look_for_copies(settings, copying, now, looking)
     return looking.report()
 
 
@@ -94,11 +95,11 @@ def _look_at_journal(settings: ExecutorSettings, now: datetime, looking: Looking
 
 
 def _look_for_copies(
-    settings: ExecutorSettings, copies: Path | None, now: Callable[[], datetime], looking: Looking
+    settings: ExecutorSettings, copying: Copying, now: Callable[[], datetime], looking: Looking
 ) -> None:
     path = journal_path(settings.journal.url)
     if path.exists():
-        look_at_copies(copies, path.parent, _COPY, now, looking)
+        look_at_copies(copying, path.parent, _COPY, now, looking)
 
 
 def _check_whole(connection: Connection) -> None:

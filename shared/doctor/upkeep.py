@@ -1,7 +1,7 @@
-"""What wears out by itself: the disk, the clock, tokens, copies."""
+"""What wears out by itself: the disk, the clock, tokens."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -12,8 +12,6 @@ from shared.doctor.finding import Fault, Looking
 LEAST_FREE_OCTETS: Final = 512 * 1024 * 1024
 # A person has a week to make a new one, and a week-end in between.
 EXPIRES_SOON: Final = timedelta(days=14)
-# A daily copy that failed once.
-OLDEST_BACKUP: Final = timedelta(hours=50)
 # Clocks of two machines that keep time differ by seconds.
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 
@@ -68,30 +66,3 @@ def look_at_date(untrusted_date: str | None, whose: str, now: datetime, looking:
     if said is not None and said.tzinfo is not None and abs(said - now) > CLOCK_TOLERANCE:
         what = f"the clock says {now:%Y-%m-%d %H:%M}, and {whose} {said:%Y-%m-%d %H:%M} (UTC)"
         looking.find(Fault.CLOCK, what, "timedatectl set-ntp true; timedatectl")
-
-
-def look_at_copies(copies: Path | None, state: Path, make: str, now: Callable[[], datetime], looking: Looking) -> None:
-    """Look at the copies in a folder that was named, or where `backup` puts them; none at all yet is worth a note."""
-    usual = state / "backups"
-    if copies is None and not usual.exists():
-        looking.notes.append(f"no copy was ever made in {usual}: {make}")
-        return
-    look_at_backup(copies or usual, make, now, looking)
-
-
-def look_at_backup(folder: Path, make: str, now: Callable[[], datetime], looking: Looking) -> None:
-    """Look at the folder that copies are put into: there, private, and the newest not too old."""
-    try:
-        mode = folder.stat().st_mode
-        ages = [entry.stat().st_mtime for entry in folder.iterdir() if not entry.name.startswith(".")]
-    except OSError as error:
-        looking.find(Fault.BACKUP_MISSING, f"{folder}: {error.strerror}", make)
-        return
-    if mode & 0o077:
-        looking.find(Fault.BACKUP_READABLE, f"{folder} has mode {mode & 0o7777:04o}", f"chmod 0700 {folder}")
-    if not ages:
-        looking.find(Fault.BACKUP_MISSING, f"there is no copy in {folder}", make)
-        return
-    age = now() - datetime.fromtimestamp(max(ages), now().tzinfo)
-    if age > OLDEST_BACKUP:
-        looking.find(Fault.BACKUP_OLD, f"the newest copy in {folder} is {age.days} days old", make)

@@ -25,8 +25,9 @@ from agent_reader.store.database import open_file
 from change_executor.config import ExecutorSettings
 from change_executor.intake.proposer_tokens import create_token
 from change_executor.journal.open import open_journal
+from shared.doctor.copying import look_at_backup
 from shared.doctor.finding import Fault, Looking, Report
-from shared.doctor.upkeep import look_at_backup, look_at_date, look_at_disk, look_at_tokens
+from shared.doctor.upkeep import look_at_date, look_at_disk, look_at_tokens
 from shared.settings import load_settings
 from tests.fakes.imap_server import ScriptedImapServer
 from tests.fakes.oauth_provider import OAuthProvider

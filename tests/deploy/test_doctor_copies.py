@@ -1,0 +1,87 @@
+"""The doctor and copies: where the units put them, and when one should be there."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from shared.doctor.copying import BY_HAND, OLDEST_BACKUP, Copying, copying_by, look_at_copies
+from shared.doctor.finding import Fault, Looking
+
+NAME = "change-executor-backup"
+UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
+def enable(units: Path, at: datetime) -> None:
+    link = units / "timers.target.wants" / f"{NAME}.timer"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(units / f"{NAME}.timer")
+    os.utime(link, (at.timestamp(),) * 2, follow_symlinks=False)
+
+
+def drop_in(units: Path, text: str) -> None:
+    folder = units / f"{NAME}.service.d"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "override.conf").write_text(f"[Service]\n{text}\n")
+
+
+def seen(copying: Copying, state: Path) -> tuple[set[Fault], list[str]]:
+    looking = Looking()
+    look_at_copies(copying, state, "make one", lambda: NOW, looking)
+    report = looking.report()
+    return {each.fault for each in report.findings}, list(report.notes)
+
+
+def test_it_is_read_from_the_units_where_copies_go_and_since_when(tmp_path: Path) -> None:
+    assert BY_HAND == copying_by(tmp_path, NAME)
+    (tmp_path / f"{NAME}.service").write_text((UNITS / f"{NAME}.service").read_text())
+    enable(tmp_path, NOW)
+    assert Copying(None, NOW) == copying_by(tmp_path, NAME)
+    assert Copying(Path("/named"), NOW) == copying_by(tmp_path, NAME, Path("/named"))
+
+
+@pytest.mark.parametrize(
+    ("words", "folder"),
+    [
+        ("--keep 14 --to /srv/copies/executor", Path("/srv/copies/executor")),
+        ("--to=/srv/copies/executor --keep 14", Path("/srv/copies/executor")),
+        ("--to '/srv/two words'", Path("/srv/two words")),
+        ("--keep 14", None),
+        ("--to", None),
+        ("--to 'no end", None),
+    ],
+)
+def test_a_drop_in_that_puts_them_elsewhere_is_followed(tmp_path: Path, words: str, folder: Path | None) -> None:
+    (tmp_path / f"{NAME}.service").write_text((UNITS / f"{NAME}.service").read_text())
+    drop_in(tmp_path, f"ExecStart=\nExecStart=/opt/mailwarrant/executor/bin/change-executor backup {words}")
+    assert folder == copying_by(tmp_path, NAME).folder
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_the_first_copy_of_a_timer_is_missed_when_it_is_due_and_no_sooner(tmp_path: Path, elsewhere: bool) -> None:
+    folder = tmp_path / "srv" if elsewhere else None
+    young, old = (Copying(folder, NOW - OLDEST_BACKUP + timedelta(hours=hours)) for hours in (1, -1))
+    assert (set(), []) == seen(young, tmp_path)
+    assert ({Fault.BACKUP_MISSING}, []) == seen(old, tmp_path)
+    # An empty folder is no copy; nor is one that is being made.
+    copies = folder or tmp_path / "backups"
+    copies.mkdir(mode=0o700)
+    (copies / ".2026-11-30T11-00-00Z.1").mkdir()
+    assert (set(), []) == seen(young, tmp_path)
+    assert ({Fault.BACKUP_MISSING}, []) == seen(old, tmp_path)
+    copy = copies / "2026-11-30T11-00-00Z"
+    copy.mkdir()
+    os.utime(copy, (NOW.timestamp(),) * 2)
+    assert (set(), []) == seen(old, tmp_path) == seen(young, tmp_path)
+    # What is there is looked at from the first day on.
+    copies.chmod(0o755)
+    assert ({Fault.BACKUP_READABLE}, []) == seen(young, tmp_path)
+
+
+def test_where_no_timer_is_on_a_note_says_that_nobody_makes_any(tmp_path: Path) -> None:
+    assert (set(), [f"no copy was ever made in {tmp_path}/backups: make one"]) == seen(BY_HAND, tmp_path)
+    assert ({Fault.BACKUP_MISSING}, []) == seen(Copying(tmp_path / "named"), tmp_path)
