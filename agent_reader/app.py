@@ -68,7 +68,8 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         cursors = stack.enter_context(contextlib.closing(Cursors(folder)))
         watch = StateWatch()
         retention = {account.id: account.retention for account in settings.accounts}
-        store = Store(folder, _now, announce=watch.announce, retention=retention)
+        identities = {account.id: account.named_by for account in settings.accounts}
+        store = Store(folder, _now, announce=watch.announce, retention=retention, identities=identities)
         stack.callback(store.close)
         cache = stack.enter_context(contextlib.closing(BlobCache(folder / BLOBS_NAME, settings.blobs.cache_octets)))
         early = stack.enter_context(_early_signals())

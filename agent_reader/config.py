@@ -6,6 +6,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from agent_reader.identity import Identity
 from agent_reader.keep import Keep, Retention
 from shared.imap_login import ImapLogin
 from shared.metrics import Metrics
@@ -121,7 +122,8 @@ class Account(ImapLogin):
     on one), INBOX where it is left out, none where it is empty. `renew_seconds` is how long one IDLE lasts.
     `authserv_id` is the name that the mail server signs its Authentication-Results with; without it none is believed.
     `daily_mebibytes` bounds the mail that is fetched in 24 hours; `visible_messages` is how many of a mailbox the
-    server shows, where it hides the older ones.
+    server shows, where it hides the older ones. `identity` is what names a message: its `octets`, or its `headers`
+    where a server does not give the same octets twice (`doctor` finds out); such mail is read and cannot be proposed.
     """
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=255)] | None = None
@@ -137,6 +139,7 @@ class Account(ImapLogin):
     renew_seconds: Annotated[int, Field(ge=10, le=28 * 60)] = 9 * 60
     daily_mebibytes: Annotated[int, Field(ge=1)] | None = None
     visible_messages: Annotated[int, Field(ge=1)] | None = None
+    identity: Literal["octets", "headers"] = "octets"
 
     @property
     def listened_to(self) -> tuple[str, ...]:
@@ -152,6 +155,11 @@ class Account(ImapLogin):
     def window(self) -> int | None:
         """How many messages of a mailbox the server shows, None for all."""
         return self.visible_messages or _WINDOWS.get(self.host.lower())
+
+    @property
+    def named_by(self) -> Identity:
+        """What names the account's messages."""
+        return Identity(self.identity)
 
     @property
     def retention(self) -> Retention:

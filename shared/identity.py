@@ -22,6 +22,8 @@ _PAIRS: Final = tuple(first + second for first in _ALPHABET for second in _ALPHA
 _SHIFTS: Final = range(8 * _ID_OCTETS - 10, -1, -10)
 
 _EMAIL_ID: Final = re.compile(r"M[0-9a-v]{32}", re.ASCII)
+_UNSTABLE_ID: Final = re.compile(r"E[0-9a-v]{32}", re.ASCII)
+_UNPROVABLE_ID: Final = re.compile(r"X[0-9a-v]{32}", re.ASCII)
 
 
 def message_digest(octets: bytes) -> bytes:
@@ -40,13 +42,28 @@ def blob_id(digest: bytes) -> str:
 
 
 def unprovable_email_id(mailbox_id: str, uidvalidity: int, uid: int) -> str:
-    """Return the `X...` id of a message too large to be digested; it can be read about and never proposed."""
+    """Return the `X...` id of a message that only its place tells from others; it is read about, never proposed."""
     return "X" + _shortened(hashlib.sha256(f"{mailbox_id}\0{uidvalidity}\0{uid}".encode()).digest())
+
+
+def unstable_email_id(digest: bytes) -> str:
+    """Return the `E...` id of a canonical header's digest; it can be read and never proposed."""
+    return "E" + _shortened(digest)
 
 
 def is_email_id(text: str) -> bool:
     """Whether this is the form of an Email id that can be proposed."""
     return _EMAIL_ID.fullmatch(text) is not None
+
+
+def is_unstable_email_id(text: str) -> bool:
+    """Whether this is the form of an `E...` id."""
+    return _UNSTABLE_ID.fullmatch(text) is not None
+
+
+def is_unprovable_email_id(text: str) -> bool:
+    """Whether this is the form of an `X...` id."""
+    return _UNPROVABLE_ID.fullmatch(text) is not None
 
 
 def _shortened(digest: bytes) -> str:

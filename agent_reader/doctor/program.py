@@ -11,6 +11,7 @@ import apsw
 from agent_reader.access import chain
 from agent_reader.access.database import FILE_NAME
 from agent_reader.config import Account, ReaderSettings
+from agent_reader.doctor.octets import look_at_octets
 from agent_reader.doctor.rights import Enforcement, Finding, overall, read_findings
 from agent_reader.imap.session import ReadOnlySession
 from shared.doctor.copying import BY_HAND, Copying, look_at_copies
@@ -57,8 +58,10 @@ def look_at_program(settings: ReaderSettings, now: Callable[[], datetime], copyi
 def _look_at_login(account: Account, folder: Path, looking: Looking) -> None:
     try:
         with closing(ReadOnlySession.open(account)) as session:
-            names = {mailbox.name for mailbox in session.list_mailboxes()}
+            listing = session.list_mailboxes()
+            names = {mailbox.name for mailbox in listing}
             has_rights = session.can("ACL")
+            look_at_octets(account, session, listing, looking)
             session.log_out()
     except ImapFailure as failure:
         looking.find(Fault.LOGIN, f"{account.id}: {failure.code}: {failure.detail}", failure.fix)

@@ -90,7 +90,10 @@ _UNAVAILABLE: Final = {
     Unavailable.MAIL_SERVER: (503, "Try again in a minute. Texts can be read with Email/get meanwhile."),
     Unavailable.NO_SPACE: (503, "Try again later; the operator finds the cause in the reader's log."),
     Unavailable.TOO_LARGE: (403, "Read its header with Email/get; do not retry."),
-    Unavailable.ALTERED: (502, "Do not retry; tell the operator, who can look at the mail server."),
+    Unavailable.ALTERED: (
+        502,
+        "Do not retry; tell the operator: `agent-reader doctor` looks whether the server always does so.",
+    ),
 }
 
 

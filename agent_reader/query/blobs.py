@@ -7,7 +7,7 @@ from agent_reader.imap.values import Place
 from agent_reader.store import blobs
 from agent_reader.store.document import StoredPart
 from agent_reader.store.snapshot import Snapshot, StoredEmail
-from shared.identity import unprovable_email_id
+from shared.identity import is_unprovable_email_id, unprovable_email_id
 from shared.message import Message, Part, body_lists
 
 
@@ -16,7 +16,7 @@ class FoundBlob:
     """A blob that is shown, the Email that it was found in, and where that Email's octets can be had.
 
     `is_part`: it is a part of the message, else the message. `kept`: its octets, where the store keeps them.
-    `is_body`: it holds text of the body. `is_provable`: the octets' digest is in the id.
+    `is_body`: it holds text of the body.
     """
 
     blob_id: str
@@ -25,7 +25,6 @@ class FoundBlob:
     places: tuple[Place, ...]
     is_part: bool
     is_body: bool
-    is_provable: bool
     kept: bytes | None = field(default=None, repr=False)
 
 
@@ -55,17 +54,16 @@ def _found_part(snapshot: Snapshot, blob_id: str) -> FoundBlob | None:
 def _found(
     snapshot: Snapshot, email: StoredEmail, blob_id: str, message: Message | None = None, part: Part | None = None
 ) -> FoundBlob:
-    is_provable = not email.id.startswith("X")
+    is_its_place = is_unprovable_email_id(email.id)
     copies = blobs.copies_of(snapshot.connection, email.key)
     return FoundBlob(
         blob_id=blob_id,
         email_id=email.id,
         message_blob_id=str(email.summary["blobId"]),
         # Without a digest the id is that of one copy, and only its octets are the blob.
-        places=tuple(each.place for each in copies if is_provable or _is_its_own(each, email.id)),
+        places=tuple(each.place for each in copies if not is_its_place or _is_its_own(each, email.id)),
         is_part=message is not None,
         is_body=message is None or (part is not None and _is_body(message, part)),
-        is_provable=is_provable,
         kept=part.kept if isinstance(part, StoredPart) else None,
     )
 

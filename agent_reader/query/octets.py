@@ -6,13 +6,21 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Final, Protocol
 
+from agent_reader.identity import canonical_digest
 from agent_reader.imap.values import Place
 from agent_reader.query.blob_cache import BlobCache, OpenBlob, Spool
 from agent_reader.query.blobs import FoundBlob
 from agent_reader.store.blobs import nested_parts
-from shared.identity import blob_id, message_digest
+from shared.identity import (
+    blob_id,
+    is_unprovable_email_id,
+    is_unstable_email_id,
+    message_digest,
+    unstable_email_id,
+)
 from shared.imap_login import ImapFailure
 from shared.message import parse
+from shared.message.limits import MAX_HEADER_OCTETS
 
 # What is written at once of a part: a piece, not the whole again.
 _PIECE_OCTETS: Final = 1024 * 1024
@@ -56,7 +64,8 @@ class BlobReader:
     def open(self, account_id: str, found: FoundBlob) -> OpenBlob:
         """Return the octets of a blob. Its digest is in its id, and no other octets are given or kept.
 
-        Raises `BlobUnavailable`. A message without a digest (an `X...` record) is what its one copy holds.
+        Raises `BlobUnavailable`. A message without a digest (an `X...` record) is what its one copy holds; one that is
+        named by its header (`E...`) what a copy with that very header holds now.
         """
         cached = self._cache.get((account_id, found.blob_id))
         if cached is not None:
@@ -93,7 +102,7 @@ class BlobReader:
             with self._cache.spool() as spool:
                 if not self._fetch_into(spool, account_id, place):
                     continue
-                if found.is_provable and blob_id(spool.digest()) != found.message_blob_id:
+                if not _is_named(found, spool):
                     differs = True
                     continue
                 return self._kept((account_id, found.message_blob_id), spool)
@@ -135,6 +144,17 @@ class BlobReader:
         blob = spool.finished()
         self._cache.put(key, blob)
         return blob
+
+
+def _is_named(found: FoundBlob, spool: Spool) -> bool:
+    """Whether what was fetched is the message that the id names, as far as the id can tell."""
+    if is_unprovable_email_id(found.email_id):
+        return True
+    if is_unstable_email_id(found.email_id):
+        with spool.finished() as octets:
+            digest = canonical_digest(octets.read(0, MAX_HEADER_OCTETS))
+        return digest is not None and unstable_email_id(digest) == found.email_id
+    return blob_id(spool.digest()) == found.message_blob_id
 
 
 class _Turns:

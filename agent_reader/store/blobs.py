@@ -16,7 +16,9 @@ from agent_reader.store import document
 from agent_reader.store.writing import Writing
 from shared.message import Message, Part, parse
 
-_BLOB_ID: Final = re.compile(r"BX?[0-9a-v]{32}", re.ASCII)
+_BLOB_ID: Final = re.compile(r"B[EX]?[0-9a-v]{32}", re.ASCII)
+# Of messages whose names are no digest of their octets.
+_UNPROVEN: Final = ("BE", "BX")
 # Twelve base32hex characters are 60 bits: they fit SQLite's integers, and two of a million parts that agree by chance
 # are told apart by their whole ids.
 _HANDLE: Final = slice(1, 13)
@@ -47,12 +49,12 @@ def is_blob_id(text: str) -> bool:
 
 def can_be_part(blob_id: str) -> bool:
     """Whether a part can have this id: its letters are those of a digest."""
-    return not blob_id.startswith("BX")
+    return not blob_id.startswith(_UNPROVEN)
 
 
 def own_email_id(blob_id: str) -> str:
     """Return the id of the Email whose whole octets would be this blob."""
-    return blob_id[1:] if blob_id.startswith("BX") else "M" + blob_id[1:]
+    return blob_id[1:] if blob_id.startswith(_UNPROVEN) else "M" + blob_id[1:]
 
 
 def holds_message(part: Part) -> bool:

@@ -12,6 +12,7 @@ from typing import Final
 import apsw
 
 from agent_reader.errors import IndexFull
+from agent_reader.identity import Identity
 from agent_reader.keep import Retention
 from agent_reader.store import catching_up, emails, mailboxes, progress, retention, search, threads
 from agent_reader.store.reader import MessageReader
@@ -53,7 +54,7 @@ class AccountMirror:
     """One account's mirror. Each call is one transaction: all of it lands or nothing. Any thread may call.
 
     `announce` is called after each commit that made a new state; `kept` is what is kept of messages; `processes` makes
-    what reads a long backlog.
+    what reads a long backlog; `identity` is what names messages.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class AccountMirror:
         announce: Callable[[], None],
         kept: Retention,
         processes: Callable[[], ReadingProcesses],
+        identity: Identity,
     ) -> None:
         self._connection = connection
         self._clock = clock
@@ -71,11 +73,16 @@ class AccountMirror:
         self._announce = announce
         self._retention = kept
         self._lock = threading.RLock()
-        self._reader = MessageReader(processes)
+        self._identity = identity
+        self._reader = MessageReader(processes, identity)
 
     def put_mailboxes(self, listing: Iterable[ListedMailbox]) -> None:
-        """Make the set of mailboxes equal to a full LIST; ids survive, gone mailboxes lose their copies."""
+        """Make the set of mailboxes equal to a full LIST; ids survive, gone mailboxes lose their copies.
+
+        What has a name of the other kind, from before the settings changed, is read anew.
+        """
         with self._writing() as writing:
+            mailboxes.restart_named_otherwise(writing, self._identity)
             mailboxes.put_listing(writing, listing, self._new_mailbox_id)
 
     def mailboxes(self) -> list[KnownMailbox]:

@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError, Future
 from typing import Final
 
 from agent_reader.errors import ReadingEnded
+from agent_reader.identity import Identity, names_of
 from agent_reader.keep import Keep
 from agent_reader.store.reading import Reading
 from agent_reader.store.reading_child import answer
@@ -19,7 +20,6 @@ from agent_reader.store.set_aside import UNREADABLE_FIX
 from agent_reader.store.threads import FirstHeader
 from agent_reader.store.writing import seconds
 from agent_reader.sync.mirror import FetchedMessage, MessageState, SetAside, ThreadHeader
-from shared.identity import email_id, message_digest
 
 # To be ready a process takes as long as reading some hundreds of messages.
 LONG_BACKLOG: Final = 500
@@ -28,10 +28,13 @@ Taken = tuple[int, MessageState, Reading]
 
 
 class MessageReader:
-    """Has messages read. One thread asks; any may stop it. `processes` makes what reads a long backlog."""
+    """Has messages read. One thread asks; any may stop it.
 
-    def __init__(self, processes: Callable[[], ReadingProcesses]) -> None:
-        self._make = processes
+    `processes` makes what reads a long backlog; `identity` is what names messages.
+    """
+
+    def __init__(self, processes: Callable[[], ReadingProcesses], identity: Identity = Identity.OCTETS) -> None:
+        self._make, self._identity = processes, identity
         self._processes: ReadingProcesses | None = None
         self._lock = threading.Lock()
         self._cannot = False
@@ -80,11 +83,11 @@ class MessageReader:
     ) -> Callable[[], tuple[list[Taken], list[SetAside]]]:
         """Begin to read messages; what cannot be read is set aside."""
         fetched: list[FetchedMessage] = []
-        asked: list[Asked] = []
+        asked: list[AskedMessage] = []
         unasked: list[SetAside] = []
         for message in messages:
             try:
-                asked.append(_asked(message, mailbox_id, uidvalidity, keep))
+                asked.append(_asked(message, mailbox_id, uidvalidity, keep, self._identity))
                 fetched.append(message)
             except Exception as error:  # noqa: BLE001 - whatever one message brings about, the others come in
                 unasked.append(_unreadable(message, type(error).__name__))
@@ -93,8 +96,8 @@ class MessageReader:
         def readings() -> tuple[list[Taken], list[SetAside]]:
             taken: list[Taken] = []
             aside = list(unasked)
-            for message, said in zip(fetched, answers(), strict=True):
-                if said.reading is not None and _is_of(said.reading, message):
+            for message, request, said in zip(fetched, asked, answers(), strict=True):
+                if said.reading is not None and _is_of(said.reading, request):
                     taken.append((message.uid, message.state, said.reading))
                 else:
                     aside.append(_unreadable(message, said.error or "ReadingIsOfAnother"))
@@ -125,7 +128,9 @@ class MessageReader:
         return answers
 
 
-def _asked(message: FetchedMessage, mailbox_id: str, uidvalidity: int, keep: Callable[[int], Keep]) -> AskedMessage:
+def _asked(
+    message: FetchedMessage, mailbox_id: str, uidvalidity: int, keep: Callable[[int], Keep], identity: Identity
+) -> AskedMessage:
     return AskedMessage(
         mailbox_id,
         uidvalidity,
@@ -135,6 +140,7 @@ def _asked(message: FetchedMessage, mailbox_id: str, uidvalidity: int, keep: Cal
         message.octets,
         message.header if message.octets is None else b"",
         keep(seconds(message.internaldate)),
+        identity,
     )
 
 
@@ -143,5 +149,6 @@ def _unreadable(message: FetchedMessage, cause: str) -> SetAside:
     return SetAside(message.uid, "message_unreadable", cause, UNREADABLE_FIX)
 
 
-def _is_of(reading: Reading, message: FetchedMessage) -> bool:
-    return message.octets is None or reading.id == email_id(message_digest(message.octets))
+def _is_of(reading: Reading, asked: AskedMessage) -> bool:
+    names = names_of(asked.identity, asked.octets, asked.header, asked.mailbox_id, asked.uidvalidity, asked.uid)
+    return reading.id == names.email_id

@@ -11,12 +11,12 @@ from typing import Final
 
 import msgspec
 
+from agent_reader.identity import Identity, names_of
 from agent_reader.keep import Keep
 from agent_reader.store import blobs, document, search, tokens
 from agent_reader.store.fold import fold, sort_order
 from agent_reader.store.thread_subject import thread_subject
 from agent_reader.sync.mirror import FetchedMessage
-from shared.identity import blob_id, email_id, message_digest, unprovable_email_id
 from shared.message import (
     JSON,
     HeaderForm,
@@ -105,32 +105,27 @@ def read(
     mailbox_handle: str,
     uidvalidity: int,
     keep: Callable[[int], Keep] = lambda _: Keep.EVERYTHING,
+    identity: Identity = Identity.OCTETS,
 ) -> Reading:
     """Read a fetched message. Above the largest size only its header is read.
 
-    `keep` tells what is kept of a message that was received then, in seconds since 1970.
+    `keep` tells what is kept of a message that was received then, in seconds since 1970; `identity` what names it.
     """
     received_at = int(fetched.internaldate.timestamp())
     kept = keep(received_at)
     octets = fetched.octets
     message = parse(fetched.header if octets is None else octets)
-    if octets is None:
-        identity = unprovable_email_id(mailbox_handle, uidvalidity, fetched.uid)
-        # Nothing can be downloaded by it; the property may not be missing (RFC 8621 §4.1.1).
-        blob = "B" + identity
-    else:
-        digest = message_digest(octets)
-        identity, blob = email_id(digest), blob_id(digest)
+    names = names_of(identity, octets, fetched.header, mailbox_handle, uidvalidity, fetched.uid)
     summary = email_json(message, properties=SUMMARY_PROPERTIES)
     attached = octets is not None and has_attachment(message)
     size = fetched.size if octets is None else len(octets)
     readable = readable_text(message)
     preview = "" if kept is Keep.METADATA else preview_of(readable)
-    summary |= {"preview": preview, "blobId": blob, "size": size, "hasAttachment": attached}
+    summary |= {"preview": preview, "blobId": names.blob_id, "size": size, "hasAttachment": attached}
     subject = _text(message, "Subject")
     sender, sender_domain = sender_of(summary["from"])
     return Reading(
-        id=identity,
+        id=names.email_id,
         size=size,
         received_at=received_at,
         sent_at=_seconds(summary["sentAt"]),

@@ -62,7 +62,7 @@ def answer(asked: Asked) -> Answer:
 
 def _read(asked: AskedMessage) -> Reading:
     fetched = FetchedMessage(asked.uid, _NO_STATE, asked.internaldate, asked.size, asked.octets, asked.header)
-    return read(fetched, asked.mailbox_id, asked.uidvalidity, lambda _: asked.keep)
+    return read(fetched, asked.mailbox_id, asked.uidvalidity, lambda _: asked.keep, asked.identity)
 
 
 def _frame(given: IO[bytes]) -> bytes | None:

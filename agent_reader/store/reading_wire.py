@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from agent_reader.identity import Identity
 from agent_reader.keep import Keep
 from agent_reader.store.reading import Reading
 
@@ -16,7 +17,7 @@ LENGTH_OCTETS: Final = 4
 
 
 class AskedMessage(msgspec.Struct, array_like=True, frozen=True, tag="message"):
-    """A message to be read, as it was fetched; `keep` is what is kept of it."""
+    """A message to be read, as it was fetched; `keep` is what is kept of it, `identity` what names it."""
 
     mailbox_id: str
     uidvalidity: int
@@ -26,6 +27,7 @@ class AskedMessage(msgspec.Struct, array_like=True, frozen=True, tag="message"):
     octets: bytes | None
     header: bytes
     keep: Keep
+    identity: Identity = Identity.OCTETS
 
 
 class AskedHeader(msgspec.Struct, array_like=True, frozen=True, tag="header"):

@@ -16,6 +16,7 @@ from typing import Final
 import apsw
 
 from agent_reader.errors import IndexFull
+from agent_reader.identity import Identity
 from agent_reader.keep import Retention
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import database, scoped
@@ -101,11 +102,11 @@ class Store:
 
     `fresh_within` is how old the last whole round may be for the mirror to count as fresh; `announce` is called with
     the account's id after each commit that made a new state, from the thread that wrote; `boot` names this run of the
-    machine; `retention` says by account what is kept of messages, everything where it says nothing; `processes` makes
-    what reads a long backlog.
+    machine; `retention` says by account what is kept of messages, everything where it says nothing; `identities` what
+    names messages, their octets where it says nothing; `processes` makes what reads a long backlog.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - names at the call say what each is
         self,
         folder: Path,
         clock: Clock,
@@ -115,6 +116,7 @@ class Store:
         announce: Callable[[str], None] = lambda _: None,
         boot: Callable[[], str | None] = database.boot_id,
         retention: Mapping[str, Retention] | None = None,
+        identities: Mapping[str, Identity] | None = None,
         processes: Callable[[], ReadingProcesses] = _processes,
     ) -> None:
         self._folder = folder
@@ -124,6 +126,7 @@ class Store:
         self._announce = announce
         self._boot = boot
         self._retention = dict(retention or {})
+        self._identities = dict(identities or {})
         self._processes = processes
         self._lock = threading.Lock()
         self._mirrors: dict[str, AccountMirror] = {}
@@ -146,6 +149,7 @@ class Store:
                     partial(self._announce, account_id),
                     self._retention.get(account_id, Retention()),
                     self._processes,
+                    self._identities.get(account_id, Identity.OCTETS),
                 )
                 self._idle[account_id] = []
                 self._counts[account_id] = {}

@@ -16,6 +16,7 @@ from change_executor.intake import problems
 from change_executor.intake.proposer_tokens import Proposer, TokenFault, opened_by
 from change_executor.journal.idempotency import Key
 from change_executor.journal.journal import Journal
+from shared.identity import is_unprovable_email_id, is_unstable_email_id
 from shared.ijson import NotIJson, load
 from shared.problem import Problem
 from shared.proposal import MAX_BODY_OCTETS, ProposalRequest, State
@@ -137,9 +138,9 @@ def _problem_of(error: ErrorDetails, email_id: object) -> Problem:
     if name != "emailId":
         return problems.invalid_field(name, error["msg"])
     # The reader's ids of other kinds are well-formed, and cannot be proved.
-    if isinstance(email_id, str) and email_id.startswith("E"):
+    if isinstance(email_id, str) and is_unstable_email_id(email_id):
         return problems.identity_unstable()
-    if isinstance(email_id, str) and email_id.startswith("X"):
+    if isinstance(email_id, str) and is_unprovable_email_id(email_id):
         return problems.identity_unknown()
     return problems.malformed_email_id()
 

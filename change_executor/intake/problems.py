@@ -118,16 +118,17 @@ def identity_unstable() -> Problem:
         422,
         "identity_unstable",
         "This mail server does not give the same octets twice; what was reviewed could not be proved at the move.",
-        "Such messages can be read and not moved.",
+        "Such messages can be read and not proposed; do not look for another id of it.",
     )
 
 
 def identity_unknown() -> Problem:
-    """An `X...` id: the message is too large for a digest."""
+    """An `X...` id: the message is too large for a digest, or has no header that tells it from others."""
     return Problem(
         422,
         "identity_unknown",
-        "The message is too large to be digested; what was reviewed could not be proved at the move.",
+        "Only its place tells this message from others (most are too large to be digested); what was reviewed could "
+        "not be proved at the move.",
         "Such messages can be read about and not moved.",
     )
 

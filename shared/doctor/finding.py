@@ -66,6 +66,7 @@ class Fault(StrEnum):
     LOGIN_MAY_WRITE = "login_may_write"
     CAPABILITY = "capability"
     MAILBOX = "mailbox"
+    OCTETS = "octets"
     MOVE_RIGHTS = "move_rights"
     DATABASE = "database"
     CHAIN = "chain"
@@ -145,6 +146,8 @@ WHY: Final = MappingProxyType(
         Fault.LOGIN_MAY_WRITE: "The server has rights and could keep this login from writing; now only we do.",
         Fault.CAPABILITY: "A move needs MOVE, or a queue that allows copying, flagging and expunging one message.",
         Fault.MAILBOX: "A queue whose mailbox is not there cannot be worked, and ends the executor's start.",
+        Fault.OCTETS: "What a person signed is proved by its octets; where they change, nothing can be moved, and a "
+        "download is not what was read.",
         Fault.MOVE_RIGHTS: "What a person signs would be refused by the server.",
         Fault.DATABASE: "What is damaged is lost bit by bit; a copy of before is the way back.",
         Fault.CHAIN: "What is on record was changed, removed or put in another order.",

@@ -48,7 +48,7 @@ def got(cache: BlobCache, name: str) -> bytes | None:
 
 def found(octets: bytes) -> FoundBlob:
     digest = message_digest(octets)
-    return FoundBlob(blob_id(digest), email_id(digest), blob_id(digest), (PLACE,), False, True, True)
+    return FoundBlob(blob_id(digest), email_id(digest), blob_id(digest), (PLACE,), False, True)
 
 
 def test_what_was_put_in_comes_out_and_no_file_has_a_name(cache: BlobCache, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import secrets
@@ -30,6 +31,7 @@ from shared.doctor.finding import Fault, Looking, Report
 from shared.doctor.upkeep import look_at_date, look_at_disk, look_at_tokens
 from shared.settings import load_settings
 from tests.fakes.imap_server import ScriptedImapServer
+from tests.fakes.imap_world import PLAIN, ImapWorld
 from tests.fakes.oauth_provider import OAuthProvider
 from tests.servers.dovecot import Dovecot
 
@@ -111,10 +113,12 @@ def faults(report: Report) -> set[Fault]:
 
 
 def test_nothing_is_wrong_with_two_programs_as_they_should_be(server: Dovecot, tmp_path: Path) -> None:
+    server.deliver("Incoming", b"Subject: fetched twice\r\nMessage-ID: <twice@x>\r\n\r\ntext\r\n")
     before = server.snapshot()
     for house in (reader, executor):
         report = seen(house(server, tmp_path))
         assert ((), ()) == (report.findings, report.unseen)
+        assert not any("octets" in note for note in report.notes)
     assert before == server.snapshot()
     # Looking wrote nothing that would say that it was there.
     said = {line.split()[1] for line in server.commands("executor") if len(line.split()) > 1}
@@ -157,6 +161,36 @@ def test_a_read_login_that_may_write_is_found_where_the_server_could_keep_it_fro
     assert {Fault.LOGIN_MAY_WRITE} == faults(seen(config))
     write_findings(tmp_path / "index", "shop", {"Incoming": Finding(Enforcement.SERVER, NOW)})
     assert set() == faults(seen(config))
+
+
+def test_a_server_that_gives_other_octets_the_second_time_is_found_and_what_to_do_about_it(
+    server: Dovecot, tmp_path: Path
+) -> None:
+    times = itertools.count()
+    session, other = b"X-Session: %d\r\n", b"Message-ID: <%d@x>\r\n"
+
+    def looked(identity: str, rewriting: bytes, logins: int = 2) -> Report:
+        world = ImapWorld(lambda octets: (rewriting % next(times) if rewriting else b"") + octets)
+        for number in range(9):
+            world.deliver("INBOX", b"Message-ID: <%d@x>\r\n\r\ntext\r\n" % number, frozenset())
+        with ScriptedImapServer(
+            lambda said: None if said == b"CAPABILITY" and scripted.connections > logins else world.answer(said), PLAIN
+        ) as scripted:
+            config = reader(server, tmp_path, port=scripted.port, mailbox="INBOX")
+            config.write_text(f'{config.read_text()}identity = "{identity}"\n')
+            return seen(config)
+
+    (found,) = looked("octets", session).findings
+    assert (Fault.OCTETS, True) == (found.fault, found.what.startswith("shop: octets not stable: 5 of 5 messages"))
+    assert 'identity = "headers"' in found.fix
+    assert () == looked("headers", session).findings
+    # Where not even the fields stay, other names would not either.
+    assert [False, False] == [
+        'identity = "headers"' in each.fix for kind in ("octets", "headers") for each in looked(kind, other).findings
+    ]
+    assert any('`identity = "octets"`' in note for note in looked("headers", b"").notes)
+    refused = looked("octets", session, logins=1)
+    assert ((), True) == (refused.findings, "whether octets are stable" in refused.unseen[0])
 
 
 @pytest.mark.parametrize(

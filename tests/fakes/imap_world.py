@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from imapclient import imap_utf7
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PLAIN: Final = b"IMAP4rev1 AUTH=PLAIN UNSELECT"
 CONDSTORE: Final = PLAIN + b" ENABLE CONDSTORE ESEARCH"
@@ -14,6 +17,7 @@ CONDSTORE: Final = PLAIN + b" ENABLE CONDSTORE ESEARCH"
 _OK: Final = b"OK done"
 _NAME: Final = re.compile(rb'EXAMINE "?([^"]*?)"?(?: \(.*\))?')
 _FETCH: Final = re.compile(rb"UID FETCH ([0-9:,*]+) \((.*?)\)(?: \(CHANGEDSINCE (\d+)\))?")
+_PARTIAL: Final = re.compile(rb"BODY\.PEEK\[\]<(\d+)\.(\d+)>")
 _FIELDS: Final = b"BODY.PEEK[HEADER.FIELDS (MESSAGE-ID IN-REPLY-TO REFERENCES SUBJECT)]"
 
 
@@ -34,9 +38,13 @@ class Box:
 
 
 class ImapWorld:
-    """`answer` for `ScriptedImapServer`, for one connection at a time; the other methods are the owner's."""
+    """`answer` for `ScriptedImapServer`, for one connection at a time; the other methods are the owner's.
 
-    def __init__(self) -> None:
+    `rewrite` makes of a message's octets those that are given this time.
+    """
+
+    def __init__(self, rewrite: Callable[[bytes], bytes] = lambda octets: octets) -> None:
+        self._rewrite = rewrite
         self.boxes: dict[str, Box] = {"INBOX": Box(1)}
         self._uidvalidity = 1
         self._modseq = 1
@@ -132,18 +140,23 @@ class ImapWorld:
 
     def _response(self, box: Box, uid: int, items: bytes) -> bytes:
         message = box.messages[uid]
+        octets = self._rewrite(message.octets)
         said = [b"UID %d" % uid, b"FLAGS (%s)" % " ".join(sorted(message.flags)).encode()]
         if b"MODSEQ" in items:
             said.append(b"MODSEQ (%d)" % message.modseq)
         if b"RFC822.SIZE" in items:
-            said.append(b"RFC822.SIZE %d" % len(message.octets))
+            said.append(b"RFC822.SIZE %d" % len(octets))
         if b"INTERNALDATE" in items:
             # By content, as a move keeps it.
             said.append(b'INTERNALDATE "01-Jan-2026 10:%02d:00 +0000"' % (len(message.octets) % 60))
-        header = message.octets.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
-        for item, octets in ((_FIELDS, header), (b"BODY.PEEK[HEADER]", header), (b"BODY.PEEK[]", message.octets)):
+        header = octets.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+        if partial := _PARTIAL.search(items):
+            piece = octets[int(partial[1]) :][: int(partial[2])]
+            said.append(b"BODY[]<%s> {%d}\r\n" % (partial[1], len(piece)) + piece)
+            items = _PARTIAL.sub(b"", items)
+        for item, given in ((_FIELDS, header), (b"BODY.PEEK[HEADER]", header), (b"BODY.PEEK[]", octets)):
             if item in items:
-                said.append(item.replace(b".PEEK", b"") + b" {%d}\r\n" % len(octets) + octets)
+                said.append(item.replace(b".PEEK", b"") + b" {%d}\r\n" % len(given) + given)
         return b"%d FETCH (" % (sorted(box.messages).index(uid) + 1) + b" ".join(said) + b")"
 
     def _next_uidvalidity(self) -> int:

@@ -60,6 +60,8 @@ def body(**change: Any) -> bytes:
         (422, "malformed_email_id", body(emailId=EMAIL_ID + "0")),
         (422, "malformed_email_id", body(emailId="M" + "w" * 32)),
         (422, "malformed_email_id", body(emailId=5)),
+        (422, "malformed_email_id", body(emailId="E" + "0" * 31)),
+        (422, "malformed_email_id", body(emailId="Xylophone")),
         (422, "identity_unstable", body(emailId="E" + "0" * 32)),
         (422, "identity_unknown", body(emailId="X" + "0" * 32)),
         (413, "body_too_large", body(reason="x" * 9_000)),
