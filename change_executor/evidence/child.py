@@ -1,8 +1,9 @@
 """The child: octets of one message in, one JSON reading out, and nothing else in reach.
 
 Run as `python -I -m change_executor.evidence.child`, with an empty environment and no descriptor but the three. Its
-input is one line of JSON and then the octets: `{"cut": bool, "names": [...], "authservId": string or null}` asks for
-the reading, `{"html": true}` for the message's HTML, cleaned. Here alone are MIME and HTML parsed.
+input is one line of JSON and then the octets: `{"cut": bool, "names": [...], "authservId": string or null,
+"knownHosts": [...]}` asks for the reading, `{"html": true}` for the message's HTML, cleaned. Here alone are MIME and
+HTML parsed.
 """
 
 import encodings
@@ -40,6 +41,7 @@ def main() -> None:
         cut=bool(request["cut"]),
         names=[str(name) for name in request["names"]],
         authserv_id=request["authservId"],
+        known_hosts=[str(host) for host in request["knownHosts"]],
     )
     sys.stdout.buffer.write(reading.canonical())
     sys.stdout.buffer.flush()

@@ -19,7 +19,7 @@ from change_executor.evidence.reading import READING_VERSION, Reading
 from change_executor.journal import evidence
 from change_executor.journal.evidence import Evidence
 from change_executor.journal.journal import Journal, Proposal, read_proposal
-from change_executor.journal.surroundings import keep_thread, sender_digest
+from change_executor.journal.surroundings import keep_thread, known_hosts, sender_digest
 from change_executor.lifecycle import Event
 from change_executor.looking import OpenedMailbox, SeenMessage
 from change_executor.outcomes import Outcome, Waiting
@@ -55,7 +55,7 @@ class ReadOctets(Protocol):
     """Makes the reading of a message; `change_executor.evidence.run_child.read_in_child` is the one that there is."""
 
     def __call__(  # noqa: D102 - see run_child
-        self, octets: bytes, *, cut: bool, names: Sequence[str], authserv_id: str | None
+        self, octets: bytes, *, cut: bool, names: Sequence[str], authserv_id: str | None, known_hosts: Sequence[str]
     ) -> Reading: ...
 
 
@@ -134,11 +134,14 @@ class Gather:
     def _keep(self, proposal: Proposal, queue: Queue, pinned: _Pinned, located: Located) -> None:
         message = pinned.message
         names = [*queue.to, *(destination.mailbox for destination in queue.to.values())]
+        with self._journal.reading() as connection:
+            known = known_hosts(connection)
         reading = self._read_octets(
             message.spool,
             cut=message.size > len(message.spool),
             names=names,
             authserv_id=queue.authserv_id,
+            known_hosts=known,
         )
         hints = json.dumps(self._hints(proposal, queue, located), ensure_ascii=False)
         seen = Evidence(

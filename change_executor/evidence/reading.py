@@ -12,7 +12,7 @@ import rfc8785
 from pydantic import BaseModel, ConfigDict, Field
 
 # Changes whenever the same octets would be shown otherwise: an approval covers what was shown.
-READING_VERSION: Final = "5"
+READING_VERSION: Final = "6"
 
 # A page that a person reads; the rest of a longer message is said to be there.
 MAX_TEXT_CHARACTERS: Final = 200_000

@@ -9,6 +9,8 @@ from typing import Final
 
 from change_executor.evidence.alternatives import alternatives_differ
 from change_executor.evidence.asking import asks_to_be_moved
+from change_executor.evidence.doubtful_hosts import about_hosts
+from change_executor.evidence.hidden_words import about_hidden, hidden_elsewhere, shown_apart
 from change_executor.evidence.reading import (
     MAX_LINE_CHARACTERS,
     MAX_LISTED,
@@ -28,8 +30,6 @@ from shared.message import (
     BodyLists,
     Fact,
     HeaderForm,
-    LinkConcern,
-    LinkFinding,
     Message,
     ReadableText,
     attachment_text,
@@ -38,7 +38,6 @@ from shared.message import (
     body_value,
     flags,
     hosts_of_links,
-    link_findings,
     parse,
     readable_text,
 )
@@ -61,27 +60,24 @@ FACT_CODES: Final = {
     Fact.NAME_SHOWS_ANOTHER_ADDRESS: "name_shows_another_address",
     Fact.REPEATED_FIELD: "duplicate_header",
 }
-CONCERN_CODES: Final = {
-    LinkConcern.NAMES_ANOTHER_HOST: "link_names_another_host",
-    LinkConcern.DISGUISED_HOST: "link_disguises_host",
-    LinkConcern.MIXED_SCRIPTS: "mixed_script_domain",
-    LinkConcern.LOOK_ALIKE: "look_alike_domain",
-    LinkConcern.NOT_DECODABLE: "undecodable_domain",
-    LinkConcern.ADDRESS_INSTEAD_OF_NAME: "link_without_name",
-}
 
 # An order stands near the beginning, where it is read; the rest of a long list holds none.
 _MAX_CHARACTERS_ELSEWHERE: Final = MAX_TEXT_CHARACTERS
 
-# A person looks at the first few; a newsletter can have a hundred of one kind.
-_MAX_NAMED_HOSTS: Final = 5
 
-
-def read_message(octets: bytes, *, cut: bool, names: Sequence[str], authserv_id: str | None = None) -> Reading:
+def read_message(
+    octets: bytes,
+    *,
+    cut: bool,
+    names: Sequence[str],
+    authserv_id: str | None = None,
+    known_hosts: Sequence[str] = (),
+) -> Reading:
     """Return the reading of a message.
 
     `cut` says that the message goes on after these octets; `names` are the queue's roles and mailboxes, which a text
-    that wants to be moved would say; `authserv_id` is whose Authentication-Results are believed, None for nobody's.
+    that wants to be moved would say; `authserv_id` is whose Authentication-Results are believed, None for nobody's;
+    `known_hosts` are hosts of senders whose mail was moved before, which a look-alike would imitate.
     """
     message = parse(octets)
     lists = body_lists(message)
@@ -89,8 +85,9 @@ def read_message(octets: bytes, *, cut: bool, names: Sequence[str], authserv_id:
     page = _Page()
     text = page.text(readable.text)
     smuggled = spelled_by_tags(f"{_text_of(message, 'Subject')}\n{readable.text}")
-    apart = [f"[{each.trick.value}] {each.text}" for each in readable.hidden]
-    hidden = page.text("\n".join([*apart, *([f"[invisible] {smuggled}"] if smuggled else [])]))
+    elsewhere = hidden_elsewhere(lists, readable)
+    apart = shown_apart([*readable.hidden, *elsewhere])
+    hidden = page.text("\n".join([*apart, *([f"[spelled in invisible characters] {smuggled}"] if smuggled else [])]))
     subject = page.line(_text_of(message, "Subject"))
     sender = page.addresses(message, "From")
     recipients = [*page.addresses(message, "To"), *page.addresses(message, "Cc")][:MAX_LISTED]
@@ -102,9 +99,11 @@ def read_message(octets: bytes, *, cut: bool, names: Sequence[str], authserv_id:
     said = "\n\n".join([subject, text, hidden, *sender, *(each.name for each in attachments), *_elsewhere(lists)])
     verified = _verified(message, authserv_id, page)
     warnings = [
-        *_about_text(lists, readable, cut=cut, said=said, names=names),
+        *([Caution(code="agent_instructions")] if asks_to_be_moved(said, names) else []),
+        *about_hidden(readable.hidden, elsewhere),
+        *about_hosts(message, readable, known_hosts),
+        *_about_text(lists, readable, cut=cut),
         *_about_facts(message, page),
-        *_about_links(link_findings(message, readable)),
         *_about_form(message),
         *_about_authentication(verified),
     ]
@@ -168,13 +167,7 @@ class _Page:
         return [self.line(each) for each in shown[:MAX_LISTED]]
 
 
-def _about_text(
-    lists: BodyLists, readable: ReadableText, *, cut: bool, said: str, names: Sequence[str]
-) -> Iterable[Caution]:
-    if asks_to_be_moved(said, names):
-        yield Caution(code="agent_instructions")
-    if readable.hidden:
-        yield Caution(code="hidden_text", detail=", ".join(sorted({each.trick.value for each in readable.hidden})))
+def _about_text(lists: BodyLists, readable: ReadableText, *, cut: bool) -> Iterable[Caution]:
     if readable.source.value == TextSource.HTML:
         has_plain = any(part.type == "text/plain" for part in lists.text_body)
         yield Caution(code="text_from_html" if has_plain else "html_only")
@@ -206,18 +199,6 @@ def _about_facts(message: Message, page: _Page) -> Iterable[Caution]:
         elif fact in {Fact.REPLY_TO_DIFFERS, Fact.SENDER_DIFFERS}:
             detail = ", ".join(page.addresses(message, where[0]))[:MAX_LINE_CHARACTERS]
         yield Caution(code=FACT_CODES[fact], detail=detail)
-
-
-def _about_links(findings: Sequence[LinkFinding]) -> Iterable[Caution]:
-    for concern, code in CONCERN_CODES.items():
-        hosts = [
-            finding.host + (f" (shows {finding.shown})" if finding.shown else "")
-            for finding in findings
-            if finding.concern is concern
-        ]
-        if hosts:
-            more = f" and {len(hosts) - _MAX_NAMED_HOSTS} more" if len(hosts) > _MAX_NAMED_HOSTS else ""
-            yield Caution(code=code, detail=", ".join(hosts[:_MAX_NAMED_HOSTS])[: MAX_LINE_CHARACTERS - 20] + more)
 
 
 def _about_authentication(verified: Authentication | None) -> Iterable[Caution]:

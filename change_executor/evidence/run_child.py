@@ -48,6 +48,7 @@ def read_in_child(
     cut: bool,
     names: Sequence[str],
     authserv_id: str | None = None,
+    known_hosts: Sequence[str] = (),
     command: Sequence[str] = CHILD,
     seconds: float = WALL_SECONDS,
     cancelled: Callable[[], bool] = lambda: False,
@@ -55,9 +56,11 @@ def read_in_child(
     """Return the child's reading of a message, or one that says why it cannot be shown. Never raises for a child.
 
     `cut` says that the message goes on after these octets; `names` are the queue's roles and mailboxes; `authserv_id`
-    is whose Authentication-Results are believed. Raises `Cancelled` soon after `cancelled()` is true.
+    is whose Authentication-Results are believed; `known_hosts` are what a look-alike would imitate. Raises `Cancelled`
+    soon after `cancelled()` is true.
     """
-    request = json.dumps({"cut": cut, "names": list(names), "authservId": authserv_id}).encode() + b"\n"
+    asked = {"cut": cut, "names": list(names), "authservId": authserv_id, "knownHosts": list(known_hosts)}
+    request = json.dumps(asked).encode() + b"\n"
     try:
         return _believed(_answer(command, request + octets, seconds, cancelled))
     except _Gone as gone:

@@ -6,7 +6,6 @@ answer is a count for a person to weigh; nothing is decided by it.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, select
@@ -14,10 +13,13 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, 
 from change_executor.journal import schema
 from change_executor.journal.coverage import text_digest
 from change_executor.journal.journal import Proposal, Writing
+from change_executor.journal.moves import NOTHING_SENT, MoveKind
 from shared.proposal import State
 
 # A person looks at the first few; the count tells the rest.
 MAX_NAMED: Final = 5
+# Who writes here is among the latest few hundred whose mail was moved.
+_KNOWN_BY: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +27,17 @@ class Surroundings:
     """Other proposals around one, newest first and at most `MAX_NAMED`, each with how many there are.
 
     `earlier`: ended ones for the same message in the queue. `in_thread`: pending ones for other messages of the thread.
-    `sender_seen` counts other messages of the sender that were looked at before, the first at `sender_since`; both None
-    where the message has not one sender.
+    `sender_moved` counts other messages of the sender that had been moved, and were not moved back, when this one was
+    proposed; None where the message has not one sender. `anything_moved` says whether any message had been by then.
+    What is decided while somebody works through a batch changes neither.
     """
 
     earlier: tuple[str, ...]
     earlier_count: int
     in_thread: tuple[str, ...]
     in_thread_count: int
-    sender_seen: int | None
-    sender_since: datetime | None
+    sender_moved: int | None
+    anything_moved: bool
 
 
 def sender_digest(address: str) -> str:
@@ -68,8 +71,29 @@ def read_surroundings(connection: Connection, proposal: Proposal) -> Surrounding
         connection,
         columns.id.in_(tied) & (columns.state == State.PENDING.value) & (columns.email_id != proposal.email_id),
     )
-    seen, since = _sender(connection, proposal)
-    return Surroundings(earlier, earlier_count, in_thread, in_thread_count, seen, since)
+    return Surroundings(
+        earlier,
+        earlier_count,
+        in_thread,
+        in_thread_count,
+        _sender_moved(connection, proposal),
+        connection.execute(_moved_before(proposal).limit(1)).first() is not None,
+    )
+
+
+def known_hosts(connection: Connection) -> list[str]:
+    """Return the hosts of senders whose mail was moved lately and not back, as far as their texts are kept."""
+    columns, texts = schema.proposals.c, schema.texts.c
+    lately = (
+        select(func.json_extract(texts.text, "$.sender[0]"))
+        .join(schema.texts, (texts.proposal == columns.id) & (texts.kind == "reading"))
+        .where(columns.state == State.APPLIED.value, columns.ended_at.is_not(None))
+        .order_by(columns.ended_at.desc())
+        .limit(_KNOWN_BY)
+    )
+    senders = connection.execute(lately).scalars()
+    hosts = (str(sender).rpartition("@")[2].removesuffix(">") for sender in senders if "@" in str(sender))
+    return list(dict.fromkeys(hosts))
 
 
 def _named(connection: Connection, wanted: ColumnElement[bool]) -> tuple[tuple[str, ...], int]:
@@ -81,18 +105,32 @@ def _named(connection: Connection, wanted: ColumnElement[bool]) -> tuple[tuple[s
     return tuple(ids), count
 
 
-def _sender(connection: Connection, proposal: Proposal) -> tuple[int | None, datetime | None]:
+def _moved_before(proposal: Proposal) -> Select[tuple[str]]:
+    """Proposals whose messages had been moved when this one was made, and lie there still."""
+    columns, moves = schema.proposals.c, schema.moves.c
+    return (
+        select(columns.id)
+        .join(schema.moves, moves.proposal == columns.id)
+        .where(
+            columns.state == State.APPLIED.value,
+            moves.kind == MoveKind.MOVE.value,
+            moves.conclusion != NOTHING_SENT,
+            moves.concluded_at < proposal.created_at,
+        )
+    )
+
+
+def _sender_moved(connection: Connection, proposal: Proposal) -> int | None:
     table = schema.evidence.c
     mine = connection.execute(
         select(table.id, table.sender_sha256, table.octets_sha256).where(table.id == proposal.evidence)
     ).first()
     if mine is None or mine.sender_sha256 is None:
-        return None, None
-    count, since = connection.execute(
-        select(func.count(table.octets_sha256.distinct()), func.min(table.made_at)).where(
-            table.sender_sha256 == mine.sender_sha256,
-            table.octets_sha256 != mine.octets_sha256,
-            table.id < mine.id,
-        )
-    ).one()
-    return count, since
+        return None
+    of_sender = (
+        _moved_before(proposal)
+        .join(schema.evidence, table.proposal == schema.proposals.c.id)
+        .where(table.sender_sha256 == mine.sender_sha256, table.octets_sha256 != mine.octets_sha256)
+        .with_only_columns(func.count(table.octets_sha256.distinct()))
+    )
+    return connection.execute(of_sender).scalar_one()

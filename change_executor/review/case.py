@@ -5,6 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -26,6 +27,13 @@ MAX_EVENTS_SHOWN: Final = 100
 
 # What a page about a proposal shows of its texts; the source is read when it is asked for.
 SHOWN_TEXTS: Final = ("reason", "decision_reason", "reading", "hints")
+
+
+class TakingBack(StrEnum):
+    """How a decision is taken back: a move that has not begun is rejected after all, one that was made is undone."""
+
+    REJECT = "reject"
+    UNDO = "undo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +65,11 @@ class Case:
     hints: str | None
     undo_offered: bool
     shown: str
+
+    @property
+    def taking_back(self) -> TakingBack | None:
+        """How the decision can be taken back now, or None."""
+        return taking_back(self.proposal, undo_offered=self.undo_offered)
 
 
 def read_case(connection: Connection, settings: ExecutorSettings, proposal_id: str) -> Case:
@@ -145,6 +158,13 @@ def undo_is_offered(connection: Connection, settings: ExecutorSettings, proposal
     return (
         permitted == 1 and last_moved(connection, proposal.id) is not None and not another_is_open(connection, proposal)
     )
+
+
+def taking_back(proposal: Proposal, *, undo_offered: bool) -> TakingBack | None:
+    """Return how the decision about a proposal can be taken back now; None where there is none, or none any more."""
+    if proposal.state is State.APPROVED:
+        return TakingBack.REJECT
+    return TakingBack.UNDO if undo_offered else None
 
 
 def another_is_open(connection: Connection, proposal: Proposal) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -19,8 +20,11 @@ from change_executor.review.earlier import read_earlier
 from change_executor.review.error_page import PageError, Refusal
 from change_executor.review.forms import Form, decision_reason, looked_at
 from change_executor.review.frame import read_frame
+from change_executor.review.landing import list_of, place_after, read_decided
 from change_executor.review.message_views import has_source, source_lines
+from change_executor.review.queue_view import read_next
 from change_executor.review.room import Room, html, see_other, way_back
+from change_executor.review.searching import Filters, filters_from
 from change_executor.review.sessions import Session
 from change_executor.switch import is_frozen, press_stop, release_stop
 from shared.proposal import PROPOSAL_ID
@@ -36,28 +40,41 @@ class View(StrEnum):
     SOURCE = "source"
 
 
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """How a person came to an item: from which list, after which decision, and how they look at the message."""
+
+    filters: Filters
+    done: str = ""
+    view: View = View.TEXT
+
+
 async def item(room: Room, request: Request, session: Session) -> Response:
-    """`GET /p/{proposal_id}`: one proposal beside its message; `?view=html` and `?view=source` show more."""
-    proposal_id, view = proposal_id_of(request), _view(request.query_params.get("view"))
-    return html(await room.in_thread(_item_page, room, session, proposal_id, None, view))
+    """`GET /p/{proposal_id}`: one proposal beside its message; `?view=html` and `?view=source` show more.
+
+    Filters as the queue has them say which list it was reached from, `?done=` what was decided just before.
+    """
+    asked = dict(request.query_params)
+    arrival = Arrival(filters_from(asked), asked.get("done", ""), _view(asked.get("view")))
+    return html(await room.in_thread(_item_page, room, session, proposal_id_of(request), arrival, None))
 
 
 async def approve(room: Room, request: Request, session: Session, form: Form) -> Response:
     """`POST /p/{proposal_id}/approve`."""
     seen = looked_at(proposal_id_of(request), form)
-    return await _decide(room, session, seen, lambda desk: desk.approve(seen))
+    return await _decide(room, session, form, seen, lambda desk: desk.approve(seen))
 
 
 async def reject(room: Room, request: Request, session: Session, form: Form) -> Response:
     """`POST /p/{proposal_id}/reject`, with a `reason` that the agent can read."""
     seen, reason = looked_at(proposal_id_of(request), form), decision_reason(form)
-    return await _decide(room, session, seen, lambda desk: desk.reject(seen, reason))
+    return await _decide(room, session, form, seen, lambda desk: desk.reject(seen, reason))
 
 
 async def undo(room: Room, request: Request, session: Session, form: Form) -> Response:
     """`POST /p/{proposal_id}/undo`."""
     seen = looked_at(proposal_id_of(request), form)
-    return await _decide(room, session, seen, lambda desk: desk.undo(seen))
+    return await _decide(room, session, form, seen, lambda desk: desk.undo(seen))
 
 
 async def settle(room: Room, request: Request, session: Session, form: Form) -> Response:
@@ -67,7 +84,7 @@ async def settle(room: Room, request: Request, session: Session, form: Form) -> 
         outcome = Settled(form.text("outcome"))
     except ValueError:
         raise PageError(Refusal.MALFORMED_FORM) from None
-    return await _decide(room, session, seen, lambda desk: desk.settle(seen, outcome))
+    return await _decide(room, session, form, seen, lambda desk: desk.settle(seen, outcome))
 
 
 async def stop(room: Room, request: Request, session: Session, form: Form) -> Response:  # noqa: ARG001 - a handler's signature
@@ -86,7 +103,9 @@ def _here(form: Form) -> str:
     return way_back(form.text("next"))
 
 
-async def _decide(room: Room, session: Session, seen: LookedAt, decide: Callable[[Desk], Proposal]) -> Response:
+async def _decide(
+    room: Room, session: Session, form: Form, seen: LookedAt, decide: Callable[[Desk], Proposal]
+) -> Response:
     desk = Desk(room.journal, room.settings, session)
     try:
         proposal = await room.in_thread(decide, desk)
@@ -101,11 +120,18 @@ async def _decide(room: Room, session: Session, seen: LookedAt, decide: Callable
     except SessionEnded:
         raise PageError(Refusal.SIGNED_OUT, f"/p/{seen.proposal_id}") from None
     else:
-        return see_other(f"/?done={proposal.id}")
-    return html(await room.in_thread(_item_page, room, session, seen.proposal_id, refused), _CONFLICT)
+        return see_other(await room.in_thread(_place_after, room, form, proposal))
+    arrival = Arrival(list_of(form))
+    return html(await room.in_thread(_item_page, room, session, seen.proposal_id, arrival, refused), _CONFLICT)
 
 
-def _item_page(room: Room, session: Session, proposal_id: str, refused: str | None, view: View = View.TEXT) -> str:
+def _place_after(room: Room, form: Form, decided: Proposal) -> str:
+    with room.journal.reading() as connection:
+        return place_after(connection, form, decided)
+
+
+def _item_page(room: Room, session: Session, proposal_id: str, arrival: Arrival, refused: str | None) -> str:
+    view = arrival.view
     with room.journal.reading() as connection:
         case = read_case(connection, room.settings, proposal_id)
         happened = read_events(connection, proposal_id)
@@ -114,6 +140,8 @@ def _item_page(room: Room, session: Session, proposal_id: str, refused: str | No
         source_is_kept = has_source(connection, proposal_id)
         frame = read_frame(connection)
         frozen = is_frozen(connection, room.settings.stop_file)
+        decided = read_decided(connection, room.settings, arrival.done)
+        following = read_next(connection, arrival.filters, case.proposal)
     return room.page(
         "item.html",
         session,
@@ -127,6 +155,9 @@ def _item_page(room: Room, session: Session, proposal_id: str, refused: str | No
         hints=hints_of(case),
         obstacle=cannot_approve(case, room.clock(), frozen=frozen),
         refused=refused,
+        filters=arrival.filters,
+        done=decided,
+        following=following,
     )
 
 

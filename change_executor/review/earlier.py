@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, or_, select
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Proposal
-from change_executor.journal.surroundings import read_surroundings
+from change_executor.journal.surroundings import Surroundings, read_surroundings
 from change_executor.review.case import Case
 from shared.proposal import State
 
@@ -34,15 +34,12 @@ class Decided:
 class Earlier:
     """`thread`: about messages that share a Message-ID with this one, or are it; `sender`: of the same first sender.
 
-    `sender_is_new` where no other message of the sender was looked at before, however long ago; `waiting_in_thread`
-    counts other messages of the thread that wait; `looked_through` how many decisions were looked through.
+    `around` is what is known whether or not texts are kept.
     """
 
     thread: list[Decided]
     sender: list[Decided]
-    sender_is_new: bool
-    waiting_in_thread: int
-    looked_through: int
+    around: Surroundings
 
 
 def read_earlier(connection: Connection, case: Case) -> Earlier:
@@ -59,21 +56,13 @@ def read_earlier(connection: Connection, case: Case) -> Earlier:
         if row["id"] != case.proposal.id
     }
     thread, of_sender = list(found.values()), []
-    latest = _latest(connection, case.proposal.id)
-    for proposal, reading in latest:
+    for proposal, reading in _latest(connection, case.proposal.id):
         decided = Decided(proposal, str(reading.get("subject", "")))
         if proposal.id not in found and marks & set(_list(reading.get("thread"))):
             thread.append(decided)
         elif sender is not None and sender in _list(reading.get("sender"))[:1]:
             of_sender.append(decided)
-    around = read_surroundings(connection, case.proposal)
-    return Earlier(
-        thread=thread[:_SHOWN],
-        sender=of_sender[:_SHOWN],
-        sender_is_new=around.sender_seen == 0,
-        waiting_in_thread=around.in_thread_count,
-        looked_through=len(latest),
-    )
+    return Earlier(thread[:_SHOWN], of_sender[:_SHOWN], read_surroundings(connection, case.proposal))
 
 
 def _latest(connection: Connection, proposal_id: str) -> list[tuple[Proposal, dict[str, Any]]]:

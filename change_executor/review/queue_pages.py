@@ -4,16 +4,15 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from change_executor.errors import NoSuchProposal
 from change_executor.journal import schema
-from change_executor.journal.journal import is_stopped, read_proposal
+from change_executor.journal.journal import is_stopped
 from change_executor.review import wording
-from change_executor.review.case import Case, read_case
 from change_executor.review.frame import read_frame
+from change_executor.review.landing import read_decided
 from change_executor.review.queue_view import UNDER_WAY, After, Row, read_matching, read_queue, read_rows
 from change_executor.review.rendering import render
 from change_executor.review.room import Room, html
@@ -56,7 +55,7 @@ async def icon(room: Room, request: Request) -> Response:  # noqa: ARG001 - a ha
 def _queue_page(room: Room, session: Session, filters: Filters, after: After | None, done: str) -> str:
     with room.journal.reading() as connection:
         view, frame = read_queue(connection, room.settings, filters, after), read_frame(connection)
-        decided = _decided(connection, room, done)
+        decided = read_decided(connection, room.settings, done)
         agents = connection.execute(select(schema.tokens.c.agent).distinct().order_by(schema.tokens.c.agent)).scalars()
         known_agents = list(agents)
     return room.page(
@@ -75,24 +74,14 @@ def _queue_page(room: Room, session: Session, filters: Filters, after: After | N
     )
 
 
-def _decided(connection: Connection, room: Room, proposal_id: str) -> Case | None:
-    if PROPOSAL_ID.fullmatch(proposal_id) is None:
-        return None
-    try:
-        read_proposal(connection, proposal_id)
-    except NoSuchProposal:
-        return None
-    return read_case(connection, room.settings, proposal_id)
-
-
 def _rows(room: Room, filters: Filters, ids: list[str]) -> list[dict[str, Any]]:
     with room.journal.reading() as connection:
         stopped = is_stopped(connection)
         matching = read_matching(connection, filters, ids)
-        return [_as_json(row, stopped=stopped) for row in read_rows(connection, room.settings, matching)]
+        return [_as_json(row, filters, stopped=stopped) for row in read_rows(connection, room.settings, matching)]
 
 
-def _as_json(row: Row, *, stopped: bool) -> dict[str, Any]:
+def _as_json(row: Row, filters: Filters, *, stopped: bool) -> dict[str, Any]:
     proposal = row.proposal
     pending, ended, seen = (
         proposal.state is State.PENDING,
@@ -101,12 +90,18 @@ def _as_json(row: Row, *, stopped: bool) -> dict[str, Any]:
     )
     return {
         "id": proposal.id,
+        "path": f"/p/{proposal.id}{filters.query()}",
         "pending": pending,
         "over": proposal.state not in UNDER_WAY,
         "tone": wording.TONES.get(proposal.state, ""),
         "done": wording.done(proposal.state, stopped=stopped),
         "times": {"ago": _moment(proposal.ended_at or proposal.created_at), "left": _moment(proposal.expires_at)},
-        "undo": None if row.shown is None else {"version": proposal.version, "shown": row.shown},
+        "undo": None
+        if row.taking_back is None
+        else {
+            "action": f"/p/{proposal.id}/{row.taking_back}",
+            "fields": {"version": proposal.version, "shown": row.shown},
+        },
         "texts": {
             "subject": row.subject or "",
             "instead": "" if row.subject else wording.instead_of_subject(row.subject, ended=ended, seen=seen),

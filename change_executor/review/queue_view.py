@@ -13,10 +13,12 @@ from change_executor.journal.journal import Proposal
 from change_executor.lifecycle import OPEN
 from change_executor.policy import policy_version
 from change_executor.review.case import (
+    TakingBack,
     checked_reading,
     evidence_of,
     mailboxes_of,
     read_texts,
+    taking_back,
     undo_is_offered,
 )
 from change_executor.review.cautions import warnings
@@ -39,7 +41,7 @@ _columns = schema.proposals.c
 class Row:
     """A line of the list; `subject` is None before the executor has read the message, or after it was forgotten.
 
-    `shown` is the digest that an undo from the list carries, None where none is offered.
+    `shown` is the digest that taking it back from the list carries; both are None where that is not offered.
     """
 
     proposal: Proposal
@@ -48,6 +50,7 @@ class Row:
     sender: str
     warnings: int
     copies: int
+    taking_back: TakingBack | None
     shown: str | None
 
 
@@ -121,6 +124,19 @@ def read_matching(connection: Connection, filters: Filters, proposal_ids: Sequen
     return _proposals(connection, wanted.order_by(_columns.created_at, _columns.id))
 
 
+def read_next(connection: Connection, filters: Filters, decided: Proposal) -> str | None:
+    """Return the proposal that a person who works through this list comes to after `decided`, None at its end.
+
+    One that the executor has not looked at yet cannot be approved, and is passed over.
+    """
+    if filters.state not in {None, State.PENDING}:
+        return None
+    prepare(connection)
+    after = After(decided.created_at, decided.id)
+    page = _page(connection, filters, after).where(_columns.evidence.is_not(None))
+    return connection.execute(page.limit(1)).scalars().first()
+
+
 def count_waiting(connection: Connection) -> int:
     """Return how many proposals wait for a decision."""
     return connection.execute(
@@ -138,7 +154,8 @@ def read_rows(connection: Connection, settings: ExecutorSettings, proposals: lis
         seen = evidence.get(proposal.id)
         reading = checked_reading(texts.get(proposal.id, {}).get("reading"), seen)
         mailboxes = mailboxes_of(settings, proposal)
-        undo = proposal.state is State.APPLIED and undo_is_offered(connection, settings, proposal)
+        undo_offered = proposal.state is State.APPLIED and undo_is_offered(connection, settings, proposal)
+        way_back = taking_back(proposal, undo_offered=undo_offered)
         rows.append(
             Row(
                 proposal=proposal,
@@ -147,10 +164,11 @@ def read_rows(connection: Connection, settings: ExecutorSettings, proposals: lis
                 sender=", ".join(reading.sender[:2]) if reading is not None else "",
                 warnings=0 if reading is None else len(warnings(reading)),
                 copies=1 if seen is None else seen.copies,
+                taking_back=way_back,
                 shown=shown_digest(
                     proposal, mailboxes or Mailboxes("", ""), seen, reading, versions.get(proposal.queue, "")
                 )
-                if undo
+                if way_back is not None
                 else None,
             )
         )
@@ -161,14 +179,8 @@ def _waiting(
     connection: Connection, filters: Filters, after: After | None
 ) -> tuple[list[tuple[str, Proposal]], str | None]:
     """The rows of one page with the name of each one's group, and where the next page begins."""
-    key = _group_key(filters.group)
-    place = (key, _columns.created_at, _columns.id) if filters.group else (_columns.created_at, _columns.id)
-    name = key.label("name")
-    order = (name, *place[1:]) if filters.group else place
-    page = select(_columns.id, name).where(_columns.state == State.PENDING.value, *conditions(filters))
-    if after is not None:
-        page = page.where(tuple_(*place) > _place_after(connection, key, filters.group, after))
-    names = {row.id: row.name for row in connection.execute(page.order_by(*order).limit(PAGE_ROWS + 1))}
+    page = _page(connection, filters, after).limit(PAGE_ROWS + 1)
+    names = {row.id: row.name for row in connection.execute(page)}
     found = {
         proposal.id: proposal
         for proposal in _proposals(connection, select(schema.proposals).where(_columns.id.in_(list(names))))
@@ -176,6 +188,18 @@ def _waiting(
     pairs = [(name, found[proposal_id]) for proposal_id, name in names.items()]
     more = _cursor(pairs[PAGE_ROWS - 1][1]) if len(pairs) > PAGE_ROWS else None
     return pairs[:PAGE_ROWS], more
+
+
+def _page(connection: Connection, filters: Filters, after: After | None) -> Select[Any]:
+    """What waits after a place in the list's order: the id of each, and the name of its group."""
+    key = _group_key(filters.group)
+    place = (key, _columns.created_at, _columns.id) if filters.group else (_columns.created_at, _columns.id)
+    name = key.label("name")
+    order = (name, *place[1:]) if filters.group else place
+    page = select(_columns.id, name).where(_columns.state == State.PENDING.value, *conditions(filters))
+    if after is not None:
+        page = page.where(tuple_(*place) > _place_after(connection, key, filters.group, after))
+    return page.order_by(*order)
 
 
 def _place_after(

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from change_executor.journal.surroundings import Surroundings
 from change_executor.outcomes import Outcome, Waiting
-from change_executor.review.earlier import Earlier
 from change_executor.undoing import UndoRefusal
 from shared.proposal import State
 
@@ -45,7 +45,7 @@ WAITING: Final = {
     Waiting.MOVE_NOT_OFFERED: (
         "The mail server offers no MOVE any more. Someone has to change the server, or the queue's `without_move`."
     ),
-    Waiting.MAIL_SERVER_UNREACHABLE: "The mail server does not answer. The executor tries again by itself.",
+    Waiting.MAIL_SERVER_UNREACHABLE: "The mail server does not answer. It is tried again by itself.",
     Waiting.LOGIN_REFUSED: (
         "The mail server refuses the executor's login. Someone has to mend `user` or the secret in executor.toml. "
         "It is tried again ever more seldom, at last once an hour; a restart tries at once."
@@ -74,7 +74,7 @@ WAITING: Final = {
     Waiting.NOT_FOUND_YET: "The reader does not know this message yet and is still syncing. It is tried again.",
     Waiting.QUIET_TIME: (
         "The message lies where it was, but a command that was sent may still run late. "
-        "The executor looks again after the quiet time."
+        "It is looked at again after the quiet time."
     ),
     Waiting.SETTLE: "Looking did not tell what happened. Look into both mailboxes yourself and settle it.",
     Waiting.MOVED_TWICE: "The message lies in another destination too: somebody else moved it at the same moment.",
@@ -103,7 +103,7 @@ OUTCOMES: Final = {
 }
 
 REFUSED: Final = {
-    "no_evidence": "It cannot be approved yet: the executor has not seen the message itself.",
+    "no_evidence": "It cannot be approved yet: the message itself was not looked at so far.",
     "reading_damaged": "It cannot be approved: the stored reading is not the one that was recorded.",
     "queue_changed": "It cannot be approved: the configuration no longer has this queue or destination.",
     "expired": "It cannot be approved any more: its time to be decided is over.",
@@ -125,7 +125,7 @@ NOT_TAKEN_BACK: Final = {
 
 EVENTS: Final = {
     "proposal:propose": "Proposed.",
-    "proposal:evidence": "The executor looked at the message.",
+    "proposal:evidence": "The message was looked at.",
     "proposal:wait": "It began to wait.",
     "proposal:revoke": "Its agent was revoked.",
     "move:step": "A step of copying was checked and written down.",
@@ -143,15 +143,15 @@ EVENTS: Final = {
     "proposal:policy_changed": "The policy changed, so the approval no longer holds.",
     "proposal:restore": "A copy of the journal was put back, so the approval no longer holds.",
     "proposal:absent": "The message was not there.",
-    "proposal:claim": "The executor began the move.",
+    "proposal:claim": "The move began.",
     "proposal:moved": "The mail server moved it, and the new copy was checked.",
     "proposal:changed": "The message was not the one that was reviewed.",
     "proposal:refused": "The mail server refused.",
     "proposal:doubt": "The connection broke at a moment that leaves the outcome uncertain.",
     "proposal:nothing_sent": "Nothing had been sent to the mail server; it goes on.",
-    "proposal:found_in_target": "The executor looked: the message is in the destination.",
-    "proposal:found_in_source": "The executor looked: the message is in incoming.",
-    "proposal:found_in_neither": "The executor looked: the message is in neither mailbox.",
+    "proposal:found_in_target": "Looked for: the message is in the destination.",
+    "proposal:found_in_source": "Looked for: the message is in incoming.",
+    "proposal:found_in_neither": "Looked for: the message is in neither mailbox.",
 }
 
 # What is no proposal's own event; the log lists them too.
@@ -207,11 +207,11 @@ READER: Final = {
 
 # The keys as the help lists them; `page.js` acts on them.
 KEYS: Final = (
-    (("j", "k"), "next and previous line of the queue"),
+    (("j", "k"), "next and previous line of the queue; at a message, j leads to the next one"),
     (("Enter",), "open the line"),
     (("x",), "select the line, to decide several together"),
     (("a",), "go to Approve; Enter then signs. In the queue: look at the line, or at all that are selected"),
-    (("r",), "go to the reason for a rejection; Ctrl+Enter then rejects"),
+    (("r",), "go to the reason for a rejection; Enter then rejects"),
     (("z",), "go to Undo; Enter then takes it back"),
     (("t",), "text or HTML of the message"),
     (("v",), "source of the message, and back"),
@@ -232,10 +232,10 @@ _EVENTS_OF_UNDO: Final = {
 }
 
 _DONE: Final = {
-    State.APPROVED: "Approved. The executor moves it now.",
+    State.APPROVED: "Approved. It is moved now.",
     State.APPLYING: "Approved. It is being moved.",
     State.APPLIED: "Approved and moved.",
-    State.REJECTED: "Rejected.",
+    State.REJECTED: "Rejected. Nothing was moved; the agent may propose it again.",
     State.UNDOING: "It is being moved back.",
     State.UNDONE: "It was moved back.",
     State.FAILED: "Settled: it was not moved.",
@@ -351,13 +351,13 @@ def counted(count: int, one: str, many: str) -> str:
     return f"{count} {one if count == 1 else many}"
 
 
-def notices(earlier: Earlier) -> list[str]:
+def notices(around: Surroundings) -> list[str]:
     """Return what the record of earlier decisions says against hurrying."""
     found = []
-    # Of the very first decisions every sender is new, and that tells nothing.
-    if earlier.sender_is_new and earlier.looked_through:
-        found.append("It is the first message of this sender that was ever looked at here.")
-    if earlier.waiting_in_thread:
-        waits = counted(earlier.waiting_in_thread, "other message of its thread waits", "others of its thread wait")
+    # Before anything was moved every sender is new, and that tells nothing.
+    if around.sender_moved == 0 and around.anything_moved:
+        found.append("A new sender: when this was proposed, no earlier message of this sender had been moved here.")
+    if around.in_thread_count:
+        waits = counted(around.in_thread_count, "other message of its thread waits", "others of its thread wait")
         found.append(f"{waits} for a decision too.")
     return found

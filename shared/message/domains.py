@@ -108,14 +108,15 @@ class KnownHosts:
             if name:
                 self._by_skeleton.setdefault(skeleton(name), set()).add(name)
 
-    def are_imitated_by(self, name: str) -> bool:
-        """Whether a readable name, or a domain that it is in, looks like one of these and is another."""
+    def imitated_by(self, name: str) -> str | None:
+        """Return which of these a readable name, or a domain that it is in, looks like and is not; None for none."""
         looks = skeleton(name.removeprefix("www."))
         while looks:
-            if any(not is_same_or_within(name, known) for known in self._by_skeleton.get(looks, ())):
-                return True
+            for known in sorted(self._by_skeleton.get(looks, ())):
+                if not is_same_or_within(name, known):
+                    return known
             looks = looks.partition(".")[2]
-        return False
+        return None
 
 
 NO_HOSTS: Final = KnownHosts()
@@ -134,7 +135,7 @@ def domain_concerns(host: str, known_hosts: KnownHosts = NO_HOSTS) -> tuple[Doma
     found: set[DomainConcern] = set()
     if any(_is_mixed(label) for label in labels):
         found.add(DomainConcern.MIXED_SCRIPTS)
-    if _imitates_latin(labels) or known_hosts.are_imitated_by(name):
+    if _imitates_latin(labels) or known_hosts.imitated_by(name) is not None:
         found.add(DomainConcern.LOOK_ALIKE)
     if any(label.startswith(_ENCODED) for label in labels):
         found.add(DomainConcern.NOT_DECODABLE)

@@ -153,15 +153,15 @@ function notify(more) {
   }
 }
 
-function offerUndo(form, said) {
-  form.hidden = !said.undo;
-  form.setAttribute("action", `/p/${said.id}/undo`);
-  for (const [name, value] of Object.entries(said.undo ?? {})) find(`[name="${name}"]`, form).value = value;
+function offerUndo(form, { undo }) {
+  form.hidden = !undo;
+  if (undo) form.setAttribute("action", undo.action);
+  for (const [name, value] of Object.entries(undo?.fields ?? {})) find(`[name="${name}"]`, form).value = value;
 }
 
 function freshRow(said) {
   const row = document.getElementById("row").content.firstElementChild.cloneNode(true);
-  find(".subject", row).setAttribute("href", `/p/${said.id}`);
+  find(".subject", row).setAttribute("href", said.path);
   for (const [name, text] of Object.entries(said.texts)) find(`[data-slot="${name}"]`, row).textContent = text;
   for (const [name, [dateTime, title]] of Object.entries(said.times)) {
     Object.assign(find(`time[data-${name}]`, row), { dateTime, title });
@@ -210,7 +210,9 @@ function showWhatBecame(rows) {
     offerUndo(find(".undo", notice), said);
   }
   const count = document.getElementById("under-way-count");
-  if (count) count.textContent = String(findAll(".row:not([data-over])", count.closest("section")).length);
+  if (!count) return;
+  count.textContent = findAll(".row:not([data-over])", count.closest("section")).length || "";
+  if (!count.textContent) count.previousElementSibling.textContent = count.previousElementSibling.dataset.whenOver;
 }
 
 // Whatever grows above it, what a person points at stays where it is.
@@ -222,7 +224,8 @@ function steadily(change) {
   return result;
 }
 
-async function tellQueue(change) {
+// In the queue all of it; beside a message only what becomes of the decision that led there.
+async function tellLines(change) {
   const asked = new URLSearchParams(location.search);
   asked.delete("after");
   asked.delete("done");
@@ -231,9 +234,10 @@ async function tellQueue(change) {
   const rows = await fetch(`/rows?${asked}`, { headers: { accept: "application/json" } })
     .then((answer) => (answer.ok && !answer.redirected ? answer.json() : null))
     .catch(() => null);
-  const shown = rows !== null && steadily(() => rows.map(showRow).every(Boolean));
+  const shown = page.live !== "queue" || (rows !== null && steadily(() => rows.map(showRow).every(Boolean)));
   showWhatBecame(rows ?? []);
   keepAgesRight();
+  if (page.live !== "queue") return;
   if (change.stop) tell(STOP_WORDS[change.stop], location.pathname + location.search, "Reload");
   else if (!shown) tell("Something changed.", location.pathname + location.search, "Show it");
 }
@@ -249,8 +253,9 @@ function listen() {
     notify(change.waiting - waiting);
     waiting = change.waiting;
     showCount(waiting);
-    if (page.live === "queue") turn = turn.then(() => tellQueue(change));
-    else if (page.proposal && change.proposals.includes(page.proposal)) {
+    if (page.live === "queue" || find("[data-done]")) turn = turn.then(() => tellLines(change));
+    if (page.live === "queue") return;
+    if (page.proposal && change.proposals.includes(page.proposal)) {
       tell("This proposal changed while you look at it.", `/p/${page.proposal}`, "Show it");
     } else if (change.stop) tell(STOP_WORDS[change.stop], location.pathname, "Reload");
   });
@@ -326,7 +331,7 @@ function lookToDecide() {
 }
 
 const KEYS = {
-  j: () => step(1),
+  j: () => (find('.back [data-key="j"]') ?? { click: () => step(1) }).click(),
   k: () => step(-1),
   x: () => here() && find('input[name="p"]', here())?.click(),
   a: () => goTo(".desk button.go, .verdict button.go") ?? lookToDecide(),
@@ -347,12 +352,14 @@ function takeKeys() {
   let began = null;
   addEventListener("keydown", (event) => {
     const typing = event.target.closest?.('input:not([type="checkbox"]), textarea, select, dialog');
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && event.target.id === "reason") {
-      event.target.form.requestSubmit(find("button.no", event.target.form));
+    if (event.key === "Enter" && event.target.id === "reason" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      if (!event.repeat) event.target.form.requestSubmit(find("button.no", event.target.form));
     } else if (event.key === "Escape" && event.target.id === "search") {
       event.target.blur();
     }
-    if (typing || event.ctrlKey || event.metaKey || event.altKey || event.repeat && !"jk".includes(event.key)) return;
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.repeat && (page.live !== "queue" || !"jk".includes(event.key))) return;
     const key = began !== null && event.timeStamp - began < CHORD_MILLISECONDS ? `g ${event.key}` : event.key;
     began = event.key === "g" && began === null ? event.timeStamp : null;
     if (!Object.hasOwn(KEYS, key)) return;

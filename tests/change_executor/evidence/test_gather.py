@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,6 @@ from change_executor.evidence.reader_link import ReaderLink
 from change_executor.evidence.reading import Authentication, Reading, Verdict
 from change_executor.evidence.run_child import read_in_child
 from change_executor.journal import evidence
-from change_executor.journal.forget import forget_texts
 from change_executor.journal.journal import NewProposal
 from change_executor.journal.surroundings import Surroundings, read_surroundings
 from change_executor.lifecycle import Event
@@ -248,22 +246,8 @@ def test_the_journal_tells_the_sender_the_thread_and_what_was_proposed_before(de
         with desk.workshop.journal.reading() as connection:
             return read_surroundings(connection, desk.workshop.proposal(made[octets]))
 
-    assert (0, (made[answer],), 1) == (
-        around(first).sender_seen,
-        around(first).in_thread,
-        around(first).in_thread_count,
-    )
-    assert (1, (made[first],)) == (around(answer).sender_seen, around(answer).in_thread)
-    assert around(answer).sender_since is not None
-    assert (0, (), (), None) == (
-        around(stranger).sender_seen,
-        around(stranger).in_thread,
-        around(stranger).earlier,
-        around(stranger).sender_since,
-    )
+    assert ((made[answer],), 1) == (around(first).in_thread, around(first).in_thread_count)
+    assert (made[first],) == around(answer).in_thread
+    assert ((), ()) == (around(stranger).in_thread, around(stranger).earlier)
     desk.workshop.happen(made[first], Event.REJECT)
     assert () == around(answer).in_thread
-    desk.workshop.clock.advance(days=31)
-    forget_texts(desk.workshop.journal, timedelta(days=30))
-    # The texts are gone; that the sender is known stays.
-    assert 1 == around(answer).sender_seen

@@ -22,7 +22,7 @@ def state(review_page: ReviewPage, proposal: Proposal) -> State:
 
 def line(page: Page, subject: str) -> Locator:
     """The line of the queue with this subject."""
-    return page.locator(".row").filter(has_text=subject)
+    return page.locator(".row").filter(has=page.locator(".subject").filter(has_text=subject))
 
 
 def press(page: Page, *keys: str) -> None:

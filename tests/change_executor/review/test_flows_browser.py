@@ -37,7 +37,7 @@ def test_two_people_decide_the_same_item_and_the_second_is_told(
     for page in pages.values():
         page.goto(f"{review_page.url}/p/{proposal.id}")
     pages["ines"].get_by_role("button", name="Reject").click()
-    expect(pages["ines"].get_by_text("Rejected. Look at it")).to_be_visible()
+    expect(pages["ines"].get_by_text("Rejected. Nothing was moved")).to_be_visible()
     page = pages[PERSON]
     expect(page.get_by_text("This proposal changed while you look at it.")).to_be_visible()
     page.get_by_role("button", name="Approve the move").click()

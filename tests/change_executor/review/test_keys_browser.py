@@ -35,15 +35,20 @@ def test_by_keyboard_alone_one_is_approved_one_rejected_and_one_taken_back(
     expect(page.get_by_role("button", name="Approve the move")).to_be_focused()
     assert State.PENDING is state(review_page, first), "a key alone decides nothing"
     press(page, "Enter")
-    expect(page.get_by_text("Approved. The executor moves it now.")).to_be_visible()
+    expect(page.get_by_text("Approved. It is moved now.")).to_be_visible()
 
-    press(page, "j", "r")
-    expect(page.get_by_role("button", name="Reject")).to_be_visible()
+    # The next one of the list, and nothing there is pressed by a key that is still held.
+    expect(page).to_have_url(f"{review_page.url}/p/{second.id}?done={first.id}")
+    press(page, "Enter", "Enter")
     press(page, "r")
     page.keyboard.type("jaz? no")
     expect(page.get_by_label("Reason")).to_have_value("jaz? no")
-    press(page, "Control+Enter")
-    expect(page.get_by_text("Rejected. Look at it")).to_be_visible()
+    press(page, "Shift+Enter")
+    page.keyboard.type("2")
+    expect(page.get_by_label("Reason")).to_have_value("jaz? no\n2")
+    assert State.PENDING is state(review_page, second)
+    press(page, "Enter")
+    expect(page.get_by_text("Rejected. Nothing was moved")).to_be_visible()
     assert (State.APPROVED, State.REJECTED) == (state(review_page, first), state(review_page, second))
 
     while not line(page, "Teapot").get_by_role("link").evaluate("link => link === document.activeElement"):
@@ -116,6 +121,7 @@ def test_by_mouse_alone_and_each_key_is_shown_after_its_click(review_page: Revie
     page.get_by_role("link", name="Tea").click()
     page.get_by_role("button", name="Approve the move").click()
     expect(hint).to_have_text("The key for that: a")
+    page.get_by_role("link", name="Back to the queue").click()
     line(page, "Moved").get_by_role("button", name="Undo").click()
     expect(hint).to_have_text("The key for that: z")
     for subject in ("Coffee", "Cake"):

@@ -79,7 +79,7 @@ def test_what_is_pressed_while_the_executor_restarts_is_done_when_it_is_back_and
         listener = socket.create_server(address)
     executor = Executor(listener, settings, open_journal(settings.journal.url, clock), clock)
     try:
-        expect(page.get_by_text("Rejected. Look at it")).to_be_visible(timeout=15_000)
+        expect(page.get_by_text("Rejected. Nothing was moved")).to_be_visible(timeout=15_000)
         with executor.journal.reading() as connection:
             case = read_case(connection, settings, proposal.id)
         assert (State.REJECTED, "She still waits for an answer") == (case.proposal.state, case.decision_reason)

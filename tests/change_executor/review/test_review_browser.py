@@ -71,11 +71,11 @@ def test_a_person_approves_and_rejects_with_a_reason(review_page: ReviewPage, br
     page.goto(review_page.url)
     page.get_by_role("link", name="First").click()
     page.get_by_role("button", name="Approve the move").click()
-    expect(page.get_by_text("Approved. The executor moves it now.")).to_be_visible()
-    page.get_by_role("link", name="Second").click()
+    expect(page.get_by_text("Approved. It is moved now.")).to_be_visible()
+    expect(page.get_by_role("definition").filter(has_text="Second")).to_be_visible()
     page.get_by_label("Reason").fill("She still waits for an answer")
     page.get_by_role("button", name="Reject").click()
-    expect(page.get_by_text("Rejected. Look at it")).to_be_visible()
+    expect(page.get_by_text("Rejected. Nothing was moved")).to_be_visible()
     assert (State.APPROVED, State.REJECTED) == (state(review_page, first.id), state(review_page, second.id))
     open_item(review_page, page, second.id)
     expect(page.get_by_text("She still waits for an answer")).to_be_visible()
@@ -119,7 +119,7 @@ def test_what_changes_while_it_is_looked_at_is_told_and_a_decision_about_the_old
     expect(page.get_by_role("definition").filter(has_text="Replaced")).to_be_visible()
     assert State.PENDING is state(review_page, proposal.id)
     page.get_by_role("button", name="Approve the move").click()
-    expect(page.get_by_text("Approved. The executor moves it now.")).to_be_visible()
+    expect(page.get_by_text("Approved. It is moved now.")).to_be_visible()
 
 
 def test_a_second_click_decides_nothing_twice(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
@@ -127,7 +127,7 @@ def test_a_second_click_decides_nothing_twice(review_page: ReviewPage, browser_p
     proposal = review_page.rows.proposal(reading())
     open_item(review_page, page, proposal.id)
     page.get_by_role("button", name="Approve the move").dblclick()
-    expect(page.get_by_text("Approved. The executor moves it now.")).to_be_visible()
+    expect(page.get_by_text("Approved. It is moved now.")).to_be_visible()
     assert State.APPROVED is state(review_page, proposal.id)
 
 
@@ -156,7 +156,7 @@ def test_everything_works_without_javascript(review_page: ReviewPage, new_browse
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("link", name="First").click()
     page.get_by_role("button", name="Approve the move").click()
-    page.get_by_role("link", name="Second").click()
+    expect(page.get_by_role("status").filter(has_text="Below is the next one.")).to_be_visible()
     page.get_by_label("Reason").fill("No")
     page.get_by_role("button", name="Reject").click()
     assert [State.APPROVED, State.REJECTED] == [state(review_page, proposal.id) for proposal in proposals]

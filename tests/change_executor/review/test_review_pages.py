@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from change_executor.evidence import reading_message
+from change_executor.evidence import doubtful_hosts, reading_message
 from change_executor.evidence.reading import Reading, Verdict
 from change_executor.lifecycle import TRANSITIONS, Event
 from change_executor.outcomes import Outcome, Waiting
@@ -90,7 +90,7 @@ def test_the_item_shows_the_message_then_the_evidence_and_the_agents_words_last(
     )
     places = [text.index(part) for part in parts]
     assert sorted(places) == places
-    assert "The executor looked at the message." in text
+    assert "The message was looked at." in text
 
 
 def test_the_sentence_is_built_of_trusted_words_only(page: ReviewPage) -> None:
@@ -125,18 +125,20 @@ def test_everything_from_outside_is_escaped(page: ReviewPage) -> None:
         assert "<img" not in text
 
 
-def test_approving_rejecting_and_undoing_lead_back_to_the_queue_with_what_was_done(page: ReviewPage) -> None:
+def test_a_decision_leads_to_the_next_one_of_the_list_and_at_its_end_back_to_it_with_what_was_done(
+    page: ReviewPage,
+) -> None:
     client = page.signed_in()
-    approved, rejected = page.rows.proposal(reading()), page.rows.proposal(reading())
     moved = page.rows.moved(page.rows.proposal(reading()).id)
-    for proposal, action, words in (
-        (approved, "approve", "Approved. The executor moves it now."),
-        (rejected, "reject", "Rejected."),
-        (moved, "undo", "It is being moved back."),
+    approved, rejected = page.rows.proposal(reading("One")), page.rows.proposal(reading("Two"))
+    for proposal, action, leads_to, words in (
+        (approved, "approve", f"/p/{rejected.id}", "Approved. It is moved now."),
+        (rejected, "reject", "/", "Rejected. Nothing was moved"),
+        (moved, "undo", "/", "It is being moved back."),
     ):
         path = f"/p/{proposal.id}"
         answer = press(client, client.get(path).text, f"{path}/{action}")
-        assert (303, f"/?done={proposal.id}") == (answer.status_code, answer.headers["location"])
+        assert (303, f"{leads_to}?done={proposal.id}") == (answer.status_code, answer.headers["location"])
         assert words in client.get(answer.headers["location"]).text
 
 
@@ -327,10 +329,10 @@ def test_each_code_has_its_sentence() -> None:
     assert {f"proposal:{event.value}" for _, event in TRANSITIONS} <= set(wording.EVENTS)
     child = Path(reading_message.__file__).read_text(encoding="utf-8")
     written = set(re.findall(r'Caution\(code="([a-z_]+)"', child))
-    of_tables = {*reading_message.FACT_CODES.values(), *reading_message.CONCERN_CODES.values()}
-    assert written | of_tables | {"html_only"} == set(cautions.WARNINGS)
+    of_tables = {*reading_message.FACT_CODES.values(), *doubtful_hosts.CONCERN_CODES.values()}
+    assert written | of_tables | {"html_only", "hidden_text", "hidden_in_html"} == set(cautions.WARNINGS)
     assert set(Fact) == set(reading_message.FACT_CODES)
-    assert set(LinkConcern) == set(reading_message.CONCERN_CODES)
+    assert set(LinkConcern) == set(doubtful_hosts.CONCERN_CODES)
     assert set(Verdict) == set(cautions.VERDICTS)
     assert "text_from_html" in child
     assert "Code: brand_new." == wording.sentence(wording.WAITING, "brand_new")

@@ -31,7 +31,7 @@ def test_what_ended_without_being_looked_at_is_not_called_forgotten(page: Review
     for proposal, words in ((never, "Never looked at"), (forgotten, "Its text was forgotten")):
         (shown,) = re.findall(rf'href="/p/{proposal.id}"><span class="none">([^<]*)<', text)
         assert words == shown
-    assert "The executor never looked at it." in client.get(f"/p/{never.id}").text
+    assert "It was never looked at." in client.get(f"/p/{never.id}").text
 
 
 def test_the_history_of_an_undo_says_that_it_was_moved_back(page: ReviewPage) -> None:
