@@ -127,7 +127,8 @@ def forget_copies(writing: Writing, mailbox_key: int, uids: Iterable[int] | None
 
 def bring_up_to_date(writing: Writing) -> None:
     """Make each touched Email what its copies come to, and note what changed."""
-    for key in sorted(writing.touched):
+    # The newest first, as they stand in the search table: whatever comes out of order there is written apart.
+    for key in sorted(writing.touched, reverse=True):
         stored = _stored(writing, key)
         if stored is not None:
             _bring(writing, stored)

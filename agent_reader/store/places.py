@@ -1,8 +1,10 @@
-"""Where an Email stands in the search table: its rowid there, in the order of keys and as near to the next as can be.
+"""Where an Email stands in the search table: its rowid there, the newest first and as near to the next as can be.
 
 Of what an index entry takes, most is the distance to the entry before. An Email's key counts seconds and leaves room
 for a million messages in each; its place counts units of two minutes, and makes room where more messages come in than
-there are units. The order is the keys' exactly: a list by date and a range of dates hold whatever the places are.
+there are units. The order is the keys' exactly, backwards: FTS5 reads its lists from their beginning, and the other way
+round page by page with each page read twice, so that the newest stand where it begins. A list by date and a range of
+dates hold whatever the places are.
 """
 
 from dataclasses import dataclass
@@ -13,6 +15,9 @@ import apsw
 # The lower bits of a key that a place does without: the tie-break of 20, and 128 seconds. Fewer than 700 messages a
 # day on average stand two minutes apart or more, so that most that come in late find a free place in between.
 _UNIT_SHIFT: Final = 27
+
+# Of the first unit of 1970. A rowid below it takes four octets where an index entry holds it whole, for 1,080 years.
+_PLACE_OF_1970: Final = (1 << 28) - 1
 
 # Emails on each side that are moved at least, where there is no free place.
 _LEAST_REACH: Final = 4
@@ -37,17 +42,17 @@ class Found:
 
 def find(connection: apsw.Connection, key: int) -> Found:
     """Return a place for an Email that is not there yet; who must move for it is told, not moved."""
-    below: int | None = connection.execute(
+    older: int | None = connection.execute(
         "SELECT place FROM emails WHERE key < ? ORDER BY key DESC LIMIT 1", (key,)
     ).get
-    above: int | None = connection.execute("SELECT place FROM emails WHERE key > ? ORDER BY key LIMIT 1", (key,)).get
-    place = key >> _UNIT_SHIFT
-    if above is not None:
-        place = min(place, above - 1)
-    if below is None or below < place:
+    newer: int | None = connection.execute("SELECT place FROM emails WHERE key > ? ORDER BY key LIMIT 1", (key,)).get
+    place = _PLACE_OF_1970 - (key >> _UNIT_SHIFT)
+    if newer is not None:
+        place = max(place, newer + 1)
+    if older is None or place < older:
         return Found(place)
-    if above is None or below + 1 < above:
-        return Found(below + 1)
+    if newer is None or newer + 1 < older:
+        return Found(older - 1)
     return _make_room(connection, key)
 
 
@@ -58,16 +63,16 @@ def _make_room(connection: apsw.Connection, key: int) -> Found:
     """
     reach = _LEAST_REACH
     while True:
-        below = _neighbours(
+        newer = _neighbours(connection, "SELECT key, place FROM emails WHERE key > ? ORDER BY key LIMIT ?", key, reach)
+        older = _neighbours(
             connection, "SELECT key, place FROM emails WHERE key < ? ORDER BY key DESC LIMIT ?", key, reach
         )
-        above = _neighbours(connection, "SELECT key, place FROM emails WHERE key > ? ORDER BY key LIMIT ?", key, reach)
-        window = [*reversed(below[:reach]), (key, 0), *above[:reach]]
+        window = [*reversed(newer[:reach]), (key, 0), *older[:reach]]
         wanted = len(window) * (4 + len(window).bit_length()) // 4
-        is_bounded_below, is_bounded_above = len(below) > reach, len(above) > reach
-        low = below[reach][1] if is_bounded_below else below[-1][1] - 1
-        high = above[reach][1] if is_bounded_above else max(above[-1][1] + 1, low + wanted + 1)
-        if not is_bounded_below:
+        is_bounded_low, is_bounded_high = len(newer) > reach, len(older) > reach
+        low = newer[reach][1] if is_bounded_low else newer[-1][1] - 1
+        high = older[reach][1] if is_bounded_high else max(older[-1][1] + 1, low + wanted + 1)
+        if not is_bounded_low:
             low = min(low, high - wanted - 1)
         if high - low > wanted:
             return _spread(window, key, low, high)

@@ -28,7 +28,8 @@ def bring_down(writing: Writing, retention: Retention) -> int:
             {"old": old, "keep": int(retention.keep), "most": _EMAILS_AT_A_TIME},
         )
     )
-    for key, keep in rows:
+    # In the order of the search table: whatever comes out of order there is written apart.
+    for key, keep in sorted(rows, reverse=True):
         _bring_down(writing, int(key), Keep(keep))
     return len(rows)
 

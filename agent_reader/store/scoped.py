@@ -212,7 +212,7 @@ def _search_view(connection: apsw.Connection, scope: Scope) -> str:
     if scope.mailboxes is not None or scope.senders is not None or not scope.sign_in_mail:
         conditions.append("s.search MATCH (SELECT expression FROM temp.scope_limits)")
     if scope.received_since is not None:
-        conditions.append(f"s.rowid >= {_FIRST_PLACE}")
+        conditions.append(f"s.rowid <= {_FIRST_PLACE}")
     return f"SELECT {columns} FROM main.search s WHERE {' AND '.join(conditions)}"
 
 

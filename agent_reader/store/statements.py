@@ -39,10 +39,10 @@ _SOME_HAVE: Final = f"EXISTS ({_ANOTHER_OF_THE_THREAD}{_HAS_KEYWORD.format(table
 _ALL_HAVE: Final = f"NOT EXISTS ({_ANOTHER_OF_THE_THREAD}NOT {_HAS_KEYWORD.format(table='x')})"
 
 
-# The rowid of the search table, and the place of the first Email from a key on.
+# The rowid of the search table, which goes backwards in time, and the place of the first Email from a key on.
 _PLACE: Final = "search.rowid"
 _FIRST_PLACE: Final = "(SELECT p.place FROM email_places p WHERE p.key >= ? ORDER BY p.key LIMIT 1)"
-_LAST_ROWID: Final = 2**63 - 1
+_LEAST_ROWID: Final = -(2**63)
 
 
 class OrderBy(StrEnum):
@@ -87,11 +87,10 @@ def rows_statement(
     source = _source(selection, needs_emails=True)
     columns = "e.id, e.thread_key" if by_thread else "e.id"
     if by_date:
-        direction = "ASC" if order and order[0].ascending else "DESC"
-        order_sql = f"{source.order} {direction}"
+        order_sql = source.oldest_first if order and order[0].ascending else source.newest_first
     else:
         comparators = [f"{each.by.value} {'ASC' if each.ascending else 'DESC'}" for each in order]
-        order_sql = ", ".join((*comparators, f"{source.order} DESC"))
+        order_sql = ", ".join((*comparators, source.newest_first))
     keywords = tuple(_quoted(each.keyword) for each in order if each.keyword is not None)
     sql, parameters = f"SELECT {columns} FROM {source.sql} ORDER BY {order_sql}", source.parameters + keywords  # noqa: S608 - closed words only
     if limit is not None or offset:
@@ -112,11 +111,19 @@ def count_statement(selection: Selection, *, by_thread: bool) -> Statement:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """What follows FROM, and the column in it whose order is that of dates."""
+    """What follows FROM, and the column in it by which Emails are in the order of dates."""
 
     sql: str
     parameters: tuple[Parameter, ...]
-    order: str
+    column: str
+
+    @property
+    def newest_first(self) -> str:
+        return self.column if self.column == _PLACE else f"{self.column} DESC"
+
+    @property
+    def oldest_first(self) -> str:
+        return f"{self.column} DESC" if self.column == _PLACE else self.column
 
 
 def _source(selection: Selection, *, needs_emails: bool) -> _Source:
@@ -133,22 +140,22 @@ def _source(selection: Selection, *, needs_emails: bool) -> _Source:
     needs_emails = needs_emails or bool(others)
     match matches:
         case []:
-            table, order, emails = "emails e", "e.key", ""
+            table, column, emails = "emails e", "e.key", ""
             first = Statement("e.visible", ())
         case [InMailbox(mailbox_key)]:
             # Mailbox and date alone need no search: the table of mailboxes is in the order of keys.
-            table, order, emails = "email_mailboxes b", "b.email_key", "e.key = b.email_key"
+            table, column, emails = "email_mailboxes b", "b.email_key", "e.key = b.email_key"
             first = Statement("b.mailbox_key = ?", (mailbox_key,))
         case _:
-            table, order, emails = "search", _PLACE, f"e.place = {_PLACE}"
+            table, column, emails = "search", _PLACE, f"e.place = {_PLACE}"
             first = Statement("search MATCH ?", (_match_all(matches),))
     if needs_emails and emails:
         # CROSS keeps the order of the loops: hits first, in the order of dates, and an Email for each.
         table += f" CROSS JOIN emails e ON {emails}"
-    conditions = [first, *(_range(each, order) for each in ranges), *others]
+    conditions = [first, *(_range(each, column) for each in ranges), *others]
     where = " AND ".join(f"({condition.sql})" for condition in conditions)
     parameters = tuple(parameter for condition in conditions for parameter in condition.parameters)
-    return _Source(f"{table} WHERE {where}", parameters, order)
+    return _Source(f"{table} WHERE {where}", parameters, column)
 
 
 def _conjuncts(selection: Selection) -> list[Selection]:
@@ -236,14 +243,16 @@ _EVERYTHING: Final = f'("{tokens.ORDINARY}" OR "{tokens.SIGN_IN}")'
 
 
 def _range(received: Received, column: str) -> Statement:
-    """A range of dates as one of keys; or of places, from that of the first Email at or after a date."""
-    at, before = ("?", "?") if column != _PLACE else (_FIRST_PLACE, f"coalesce({_FIRST_PLACE}, {_LAST_ROWID})")
+    """A range of dates as one of keys; or of places, from that of the first Email at or after a date on."""
+    since, until = f"{column} >= ?", f"{column} < ?"
+    if column == _PLACE:
+        since, until = f"{column} <= {_FIRST_PLACE}", f"{column} > coalesce({_FIRST_PLACE}, {_LEAST_ROWID})"
     conditions, parameters = ["1"], list[Parameter]()
     if received.at is not None:
-        conditions.append(f"{column} >= {at}")
+        conditions.append(since)
         parameters.append(received.at << KEY_SHIFT)
     if received.before is not None:
-        conditions.append(f"{column} < {before}")
+        conditions.append(until)
         parameters.append(received.before << KEY_SHIFT)
     return Statement(" AND ".join(conditions), tuple(parameters))
 
