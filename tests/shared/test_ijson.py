@@ -62,6 +62,26 @@ def test_brackets_in_strings_are_no_nesting() -> None:
     assert json.loads("[" * 64 + "]" * 64) == ijson.load(b"[" * 64 + b"]" * 64)
 
 
+@pytest.mark.parametrize("value", [b"{}", b"[]", b"1", b'{"a":1}'])
+def test_more_values_than_a_request_needs_are_refused_before_one_is_made(value: bytes) -> None:
+    many = b"[" + b",".join([value] * ijson.MAX_VALUES) + b"]"
+    with pytest.raises(ijson.NotIJson, match=f"more than {ijson.MAX_VALUES} values"):
+        ijson.load(many)
+    few = many[: len(many) // 10 + 1].rpartition(b",")[0] + b"]"
+    assert isinstance(ijson.load(few), list)
+
+
+def test_a_string_without_an_end_is_read_once() -> None:
+    """Were it begun anew at each quote, this test would not end."""
+    with pytest.raises(ijson.NotIJson):
+        ijson.load(b"[" * 65 + b'"' + b'\\"' * 3_000_000)
+
+
+def test_what_stands_in_strings_is_no_value() -> None:
+    text = '[{,:"' * ijson.MAX_VALUES
+    assert text == ijson.load(json.dumps(text).encode())
+
+
 def test_an_error_never_repeats_the_content() -> None:
     with pytest.raises(ijson.NotIJson) as caught:
         ijson.load(b'{"password": "hunter2", "password": "hunter2"}')
