@@ -11,8 +11,8 @@ from change_executor.evidence.reading import Warning as Caution
 
 WARNINGS: Final = {
     "agent_instructions": "The message itself asks to be moved, or addresses an assistant.",
-    "hidden_text": "The message has text that is hidden from a person but not from an agent. It is shown apart below.",
-    "hidden_in_html": "Its HTML, which is not what you see, hides text that an agent may have read. It is shown below.",
+    "hidden_text": "The message has text that is hidden from a person but not from an agent.",
+    "hidden_in_html": "Its HTML, which is not what you see, hides text that an agent may have read.",
     "invisible_characters": "Invisible, control or direction characters were removed from what you see here. How many:",
     "html_only": "The message has no plain text; what you see was made from its HTML.",
     "alternatives_differ": "Its plain text and its HTML say different things; other programs may show the other one.",
@@ -20,7 +20,7 @@ WARNINGS: Final = {
     "octets_cut": "The message is longer than the part that was read for this page.",
     "text_cut": "The text of the message is longer than what is shown here.",
     "encoding_problem": "Some of the message could not be decoded.",
-    "invisible_words": "Invisible characters spell words that an agent may read. They are shown apart below.",
+    "invisible_words": "Invisible characters spell words that an agent may read.",
     "automatic_mail": "The message says that a program sent it: an automatic answer, a report or a bulk mailing.",
     "list_mail": "The message came through a mailing list or is a newsletter.",
     "delivery_report": "The message is a report about the delivery of another one.",
@@ -45,6 +45,9 @@ WARNINGS: Final = {
     "reply_to_differs": "Answers would go to another address than the sender's.",
     "duplicate_header": "A header field that must stand once stands more than once.",
 }
+
+# Warnings of words that the page shows apart from the text.
+HIDING: Final = frozenset({"hidden_text", "hidden_in_html", "invisible_words"})
 
 VERDICTS: Final = {
     Verdict.PASSED: "The mail server verified the sender's domain.",

@@ -15,7 +15,9 @@ from starlette.responses import Response
 from change_executor.config import ExecutorSettings
 from change_executor.errors import AnotherIsOpen, NoSuchProposal, VersionChanged
 from change_executor.journal.journal import Proposal
+from change_executor.journal.surroundings import read_surroundings
 from change_executor.lifecycle import TransitionRefused
+from change_executor.review import wording
 from change_executor.review.case import Case, read_case
 from change_executor.review.cautions import warnings
 from change_executor.review.decisions import DecisionRefused, Desk, LookedAt, SessionEnded, cannot_approve
@@ -35,8 +37,9 @@ _CONFLICT: Final = 409
 
 
 class Decision(StrEnum):
-    """What is decided about all that are chosen."""
+    """What is decided about all that are chosen; nothing, where Enter was pressed on none of the buttons."""
 
+    NOTHING = "nothing"
     APPROVE = "approve"
     REJECT = "reject"
 
@@ -47,11 +50,17 @@ class Chosen:
 
     case: Case
     obstacle: str | None
+    notices: list[str]
     has_source: bool
 
     @property
+    def is_clear(self) -> bool:
+        """Whether nothing at all is said of it: only such a one is checked from the start."""
+        return self.obstacle is None and not self.notices and not (self.case.reading and self.case.reading.warnings)
+
+    @property
     def is_warned(self) -> bool:
-        """Whether the message has warnings, so that it is never among those that are checked from the start."""
+        """Whether the message has warnings, so that it lies open."""
         return self.case.reading is not None and bool(warnings(self.case.reading))
 
 
@@ -75,6 +84,9 @@ async def decide_together(room: Room, request: Request, session: Session, form: 
         decision = Decision(form.text("decision"))
     except ValueError:
         raise PageError(Refusal.MALFORMED_FORM) from None
+    if decision is Decision.NOTHING:
+        # The browser stays where it is, with all that was checked and written.
+        return Response(status_code=204)
     chosen, reason = looked_at_together(form), decision_reason(form)
     if len(chosen) > MAX_TOGETHER:
         raise PageError(Refusal.MALFORMED_FORM)
@@ -85,19 +97,25 @@ async def decide_together(room: Room, request: Request, session: Session, form: 
 def _page(room: Room, session: Session, proposal_ids: list[str]) -> str:
     with room.journal.reading() as connection:
         cases = _cases(connection, room.settings, proposal_ids[:MAX_TOGETHER])
-        with_source = {case.proposal.id for case in cases if has_source(connection, case.proposal.id)}
+        frozen, now = is_frozen(connection, room.settings.stop_file), room.clock()
+        chosen = [
+            Chosen(
+                case,
+                cannot_approve(case, now, frozen=frozen),
+                wording.notices(read_surroundings(connection, case.proposal)),
+                has_source(connection, case.proposal.id),
+            )
+            for case in cases
+            if case.proposal.state is State.PENDING
+        ]
         frame = read_frame(connection)
-        frozen = is_frozen(connection, room.settings.stop_file)
-    now = room.clock()
     return room.page(
         "together.html",
         session,
         frame,
-        chosen=[
-            Chosen(case, cannot_approve(case, now, frozen=frozen), case.proposal.id in with_source)
-            for case in cases
-            if case.proposal.state is State.PENDING
-        ],
+        count=len(chosen),
+        clear=[each for each in chosen if each.is_clear],
+        to_read=[each for each in chosen if not each.is_clear],
         decided_already=[case for case in cases if case.proposal.state is not State.PENDING],
         left_out=max(0, len(proposal_ids) - MAX_TOGETHER),
         most=MAX_TOGETHER,

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 # What the issue of a quick and right decision comes to: two minutes for ten.
 SECONDS_ALLOWED: Final = 120
+# The page that the last decision led to still fetches its style and its script, and somebody looks at it.
+STAYS_SECONDS: Final = 10.0
 
 _UNDECIDED: Final = frozenset({State.PENDING, State.APPROVED, State.APPLYING, State.UNDOING})
 _APPROVED: Final = frozenset({State.APPROVED, State.APPLYING, State.APPLIED})
@@ -132,24 +134,36 @@ def main(minutes: float) -> int:
     """Return 0 where all ten were decided rightly and in time, 1 where not, 2 where time ran out before."""
     with tempfile.TemporaryDirectory() as folder:
         walk = lay_out(Path(folder), random.Random())
-        changed, deadline = threading.Event(), datetime.now(UTC) + timedelta(minutes=minutes)
         try:
-            walk.review.journal.listen(changed.set)
             sys.stdout.write(f"{TASK}\n{walk.review.url}\nname      {PERSON}\npassword  {PASSWORD}\n\n")
             sys.stdout.flush()
-            while not walk.is_over():
-                if datetime.now(UTC) > deadline:
-                    sys.stdout.write("The time is over, and not all were decided.\n")
-                    return 2
-                changed.wait(1.0)
-                changed.clear()
-                walk.do_what_was_decided()
-            report, passed = walk.report()
-            sys.stdout.write(f"{report}\n")
-            return 0 if passed else 1
+            return judge(walk, datetime.now(UTC) + timedelta(minutes=minutes), threading.Event())
         finally:
-            walk.review.journal.unlisten(changed.set)
             walk.review.close()
+
+
+def judge(walk: Walk, deadline: datetime, leave: threading.Event) -> int:
+    """Wait for every decision, print the score, and return as `main` does.
+
+    The page stays for some seconds after the last decision, or until `leave` is set.
+    """
+    changed = threading.Event()
+    walk.review.journal.listen(changed.set)
+    try:
+        while not walk.is_over():
+            if datetime.now(UTC) > deadline:
+                sys.stdout.write("The time is over, and not all were decided.\n")
+                return 2
+            changed.wait(1.0)
+            changed.clear()
+            walk.do_what_was_decided()
+    finally:
+        walk.review.journal.unlisten(changed.set)
+    report, passed = walk.report()
+    sys.stdout.write(f"{report}\n\nThe page stays for {STAYS_SECONDS:.0f} s.\n")
+    sys.stdout.flush()
+    leave.wait(STAYS_SECONDS)
+    return 0 if passed else 1
 
 
 if __name__ == "__main__":

@@ -79,10 +79,8 @@ function keepAgesRight() {
 let [away, looking, wanted] = [false, false, null];
 
 const answers = () =>
-  fetch("/icon/0", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MILLISECONDS) }).then(
-    (answer) => answer.ok,
-    () => false,
-  );
+  fetch("/icon/0", { cache: "no-store", signal: AbortSignal.timeout(PATIENCE_MILLISECONDS) })
+    .then((answer) => answer.ok, () => false);
 
 // What was pressed last is what is wanted.
 async function goOnWhenItAnswers(go = wanted) {
@@ -106,6 +104,7 @@ const open = (path) => (away ? goOnWhenItAnswers(() => location.assign(path)) : 
 function sendOnce() {
   addEventListener("submit", (event) => {
     const form = event.target;
+    if (event.submitter?.value === "nothing") event.preventDefault();
     if (event.defaultPrevented || form.method === "dialog") return;
     if (form.dataset.sent || away) event.preventDefault();
     else if (form.method === "post") form.dataset.sent = "yes";

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from shared.proposal import State
-from tests.bench.review_walk import Walk, lay_out
+from tests.bench.review_walk import Walk, judge, lay_out
 from tests.bench.walk_letters import LETTERS
 from tests.change_executor.review.test_review_browser import sign_in_by_link, state
 
@@ -48,6 +51,8 @@ def test_the_sentence_each_warning_and_both_decisions_are_on_the_first_screen(
     sign_in_by_link(walk.review, page)
     page.goto(f"{walk.review.url}/p/{proposal_of(walk, subject)}")
     reject = ".to-reject" if width < 960 else ".reject button"
+    # From a moment after it came; before that a second click would meet nothing.
+    page.evaluate("document.getAnimations().forEach(it => it.finish())")
     places = page.evaluate(PLACES, ["#what", ".warnings li:first-child", ".warnings li:last-child", ".go", reject])
     for place in places:
         assert 0 <= place["top"] < place["bottom"] <= height, place
@@ -86,19 +91,28 @@ def on_phone(page: Page, width: int) -> None:
     assert [] == covered
 
 
-def test_the_walk_counts_what_was_decided_and_tells_nobody_before(walk: Walk, new_browser_page: NewPage) -> None:
-    page = new_browser_page()
+def test_the_walk_counts_what_was_decided_tells_nobody_before_and_stays_for_the_last_page(
+    walk: Walk, new_browser_page: NewPage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page, leave, said = new_browser_page(), threading.Event(), ""
     sign_in_by_link(walk.review, page)
-    for proposal_id, letter in walk.letters.items():
-        assert State.PENDING is state(walk.review, proposal_id)
-        page.goto(f"{walk.review.url}/p/{proposal_id}")
-        assert "planted" not in page.content()
-        page.get_by_role("button", name="Approve" if letter.is_right else "Reject").first.click()
-        expect(page.get_by_role("status").filter(has_text="Look at it")).to_be_visible()
-    assert not walk.is_over(), "what is approved is still to be moved"
-    walk.do_what_was_decided()
-    assert walk.is_over()
-    report, _ = walk.report()
-    assert "3 of 3 decided rightly" in report
-    # The queue that was left open tells of the move by itself, in its line and in its notice.
-    expect(page.locator(".rows .state").filter(has_text="moved").first).to_have_text("moved")
+    deadline = datetime.now(UTC) + timedelta(minutes=2)
+    with ThreadPoolExecutor() as threads:
+        verdict = threads.submit(judge, walk, deadline, leave)
+        try:
+            for proposal_id, letter in walk.letters.items():
+                assert State.PENDING is state(walk.review, proposal_id)
+                page.goto(f"{walk.review.url}/p/{proposal_id}")
+                assert "planted" not in page.content()
+                page.get_by_role("button", name="Approve" if letter.is_right else "Reject").first.click()
+                expect(page.get_by_role("status").filter(has_text="Look at it")).to_be_visible()
+            while "decided rightly" not in said and not verdict.done():
+                said += capsys.readouterr().out
+            assert "3 of 3 decided rightly" in said
+            # The queue that was left open tells of the move by itself, in its line and in its notice.
+            expect(page.locator(".rows .state").filter(has_text="moved").first).to_have_text("moved")
+            assert page.evaluate("document.styleSheets[0].cssRules.length > 100")
+            assert not verdict.done(), "nobody takes the page away while it is still loading"
+        finally:
+            leave.set()
+        assert 0 == verdict.result()

@@ -10,8 +10,20 @@ from shared.proposal import State
 from tests.change_executor.review.steps import line, press, state
 from tests.change_executor.review.test_message_views import HTML
 from tests.change_executor.review.test_review_browser import sign_in_by_link
-from tests.servers.browser import console_errors
+from tests.servers.browser import NewPage, console_errors
 from tests.servers.desk import ReviewPage, reading
+
+# What the hint lies over, and where everything else stands.
+COVERED = """() => {
+  const box = it => it.getBoundingClientRect(), hint = document.getElementById("hint"), mine = box(hint);
+  return [...document.querySelectorAll("a, button, input, .row, p, h1, h2")]
+    .filter(it => !hint.contains(it) && box(it).width > 1 && box(it).left < mine.right && box(it).right > mine.left
+      && box(it).top < mine.bottom && box(it).bottom > mine.top)
+    .map(it => it.outerHTML);
+}"""
+PLACES = (
+    """() => [...document.querySelectorAll("a, button, .row")].map(it => JSON.stringify(it.getBoundingClientRect()))"""
+)
 
 
 @pytest.fixture
@@ -100,6 +112,8 @@ def test_several_are_selected_by_keyboard_and_decided_on_a_page_that_lists_each(
     page.get_by_role("checkbox", name="Number 1").focus()
     press(page, "Space")
     review_page.rows.look(proposals[2].id, reading("Replaced"))
+    # Enter on a box is none of the buttons below it.
+    press(page, "Enter")
     press(page, "a")
     expect(page.get_by_role("button", name="Approve all that are checked")).to_be_focused()
     press(page, "Enter")
@@ -110,6 +124,26 @@ def test_several_are_selected_by_keyboard_and_decided_on_a_page_that_lists_each(
     ]
 
 
+@pytest.mark.parametrize("java_script_enabled", [True, False])
+def test_enter_where_several_are_decided_never_approves(
+    review_page: ReviewPage, new_browser_page: NewPage, java_script_enabled: bool
+) -> None:
+    page = new_browser_page(java_script_enabled=java_script_enabled)
+    page.goto(f"{review_page.url}/link")
+    page.get_by_label("Code").fill(review_page.rows.link())
+    page.get_by_role("button", name="Sign in").click()
+    proposals = [review_page.rows.proposal(reading(f"Number {number}")) for number in range(2)]
+    page.goto(f"{review_page.url}/together?p={proposals[0].id}&p={proposals[1].id}")
+    page.get_by_role("checkbox", name="Number 0").focus()
+    page.keyboard.press("Enter")
+    page.get_by_label("Reason").fill("Not today")
+    page.keyboard.press("Enter")
+    heading = page.get_by_role("heading", name="Decided 2" if java_script_enabled else "Decide 2 together")
+    expect(heading).to_be_visible()
+    wanted = State.REJECTED if java_script_enabled else State.PENDING
+    assert [wanted, wanted] == [state(review_page, proposal) for proposal in proposals]
+
+
 def test_by_mouse_alone_and_each_key_is_shown_after_its_click(review_page: ReviewPage, signed_in: Page) -> None:
     page = signed_in
     one, two, three = (review_page.rows.proposal(reading(subject)) for subject in ("Tea", "Coffee", "Cake"))
@@ -117,6 +151,7 @@ def test_by_mouse_alone_and_each_key_is_shown_after_its_click(review_page: Revie
     hint = page.locator("#hint")
     page.get_by_role("link", name="Log").click()
     expect(hint).to_have_text("The key for that: g l")
+    assert page.evaluate(COVERED) == [], "it lies over nothing"
     page.get_by_role("link", name="Queue", exact=True).click()
     page.get_by_role("link", name="Tea").click()
     page.get_by_role("button", name="Approve the move").click()
@@ -127,6 +162,9 @@ def test_by_mouse_alone_and_each_key_is_shown_after_its_click(review_page: Revie
     for subject in ("Coffee", "Cake"):
         line(page, subject).locator(".pick").click()
     expect(hint).to_have_text("The key for that: x")
+    places = page.evaluate(PLACES)
+    page.evaluate("document.getElementById('hint').hidden = true")
+    assert places == page.evaluate(PLACES), "nothing moves for it"
     page.get_by_role("button", name="Decide the 2 selected").click()
     page.get_by_role("button", name="Reject all that are checked").click()
     expect(page.get_by_role("heading", name="Decided 2")).to_be_visible()

@@ -28,6 +28,8 @@ def test_what_is_under_way_tells_in_its_place_what_became_of_it(review_page: Rev
     page.get_by_role("button", name="Approve the move").click()
     notice = page.get_by_role("status").filter(has_text="Look at it")
     expect(notice).to_contain_text("Approved. It is moved now.")
+    page.goto(f"{review_page.url}/?done={slow.id}")
+    expect(page.get_by_role("heading", name="Under way 1")).to_be_visible()
     expect(line(page, "Slow")).to_contain_text(wording.STATES[State.APPROVED])
     waits = line(page, "Still waits")
     waits.hover()
@@ -35,7 +37,8 @@ def test_what_is_under_way_tells_in_its_place_what_became_of_it(review_page: Rev
     rows.carry_out(slow.id)
     expect(line(page, "Slow").locator(".state")).to_have_text("moved")
     expect(notice).to_contain_text("Approved and moved.")
-    expect(page.locator("#under-way-count")).to_have_text("0")
+    # It does not say that nothing is under way above what stands there.
+    expect(page.locator("#under-way")).to_have_text("Just finished")
     expect(page).to_have_title("(1) Queue · Mailwarrant")
     expect(page.locator("#icon")).to_have_attribute("href", "/icon/1")
     assert before == waits.bounding_box(), "nothing moves under the cursor"

@@ -152,12 +152,22 @@ def test_signing_in_leads_back_to_pages_of_ours_alone(page: ReviewPage, target: 
     assert leads_to == answer.headers["location"]
 
 
-def test_what_has_warnings_is_never_checked_from_the_start_and_lies_open(page: ReviewPage) -> None:
-    calm = page.rows.proposal(reading("Calm"))
+def test_only_what_nothing_is_said_of_is_checked_from_the_start_and_what_has_warnings_lies_open(
+    page: ReviewPage,
+) -> None:
+    page.rows.moved(page.rows.proposal(reading()).id)
+    page.clock.pass_by(minutes=1)
     warned = page.rows.proposal(reading("Warned", warnings=[{"code": "hidden_text"}]))
+    soft = page.rows.proposal(reading("Soft", warnings=[{"code": "list_mail"}]))
+    calm = page.rows.proposal(reading("Calm"))
+    stranger = page.rows.proposal(reading("Stranger", sender=["eve@example.net"]))
     client = page.signed_in()
-    text = client.get(f"/together?p={calm.id}&p={warned.id}").text
+    text = client.get("/together?" + "&".join(f"p={each.id}" for each in (warned, soft, calm, stranger))).text
     boxes = dict(re.findall(r'name="seen\.(P[0-9a-v]{20})"[^>]*?( checked)?>', text))
-    assert {calm.id: " checked", warned.id: ""} == boxes
-    assert 1 == text.count("Not checked for you") == text.count("<details open>")
+    assert {calm.id: " checked", warned.id: "", soft.id: "", stranger.id: ""} == boxes
+    # What was checked for them stands apart from what they have to read.
+    places = [text.index(part) for part in ("checked for you", "Calm", "Read these first", "Warned", "Soft")]
+    assert sorted(places) == places
+    assert "A new sender" in text
+    assert 1 == text.count("<details open>")
     assert "1 warning</a> beside the message" in client.get(f"/p/{warned.id}").text
