@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.system import check_installed as installed
+from tests.system import installation as installed
 from tests.system.machine import Machine, eventually
 from tests.system.tree import fresh_tree
 
@@ -26,7 +26,7 @@ def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     with Machine(tree) as running:
         running.said("systemctl", "enable", "--now", "test-imap.service")
         running.said("/root/mailwarrant/deploy/install", "--answers", "/root/answers", "--sudoers", "agent")
-        installed.test_the_whole_path_with_four_users(running)
+        installed.walk_the_path(running)
         running.shell(
             "install -m 400 -o mailwarrant-agent -g mailwarrant-agent /home/agent/reader.token"
             " /var/lib/mailwarrant-agent/reader-token; usermod -aG mailwarrant-agents agent\n"
@@ -213,12 +213,12 @@ def test_flooded_by_the_agent_the_page_answers_the_person(machine: Machine, port
 
 
 def test_a_bomb_of_the_agents_leaves_the_services_their_tasks(machine: Machine) -> None:
-    for service in ("agent-reader", "change-executor"):
+    for service, tasks in (("agent-reader", "512"), ("change-executor", "128")):
         limits = dict(
             line.split("=")
             for line in machine.said("systemctl", "show", "-p", "TasksMax", "-p", "MemoryMax", service).split()
         )
-        assert {"TasksMax": "128", "MemoryMax": str(2 * 1024**3)} == limits
+        assert {"TasksMax": tasks, "MemoryMax": str(2 * 1024**3)} == limits
 
 
 def test_on_a_full_disk_nothing_is_done_unrecorded_and_it_goes_on_afterwards(machine: Machine) -> None:

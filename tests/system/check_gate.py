@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.system import check_installed as installed
+from tests.system import installation as installed
 from tests.system.machine import Machine, eventually
 from tests.system.terminal import Terminal
 from tests.system.tree import fresh_tree

@@ -3,43 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from tests.servers.dovecot_config import (
-    LOGINS,
-    ExecutorRights,
-    Layout,
-    Server,
-    acl_file,
-    config_2_3,
-    config_2_4,
-    oauth_file,
-    users_file,
-)
-from tests.servers.throw_away_ca import make_certificates
+from tests.system import installation as installed
 from tests.system.machine import Machine, eventually
-from tests.system.tree import CHECKOUT, fresh_tree, install_code
+from tests.system.tree import fresh_tree, install_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytestmark = pytest.mark.timeout(1200)
 
-MAIL: Final = Layout(Path("/srv/imap"))
-PORT, TLS_PORT = 1143, 1993
-PASSWORDS: Final = {login: f"password-of-{login}" for login in LOGINS}
-ADA, AGENT = 1500, 1501
-
 
 @pytest.fixture(scope="module")
 def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
-    tree = tree_with_mail(fresh_tree(tmp_path_factory.mktemp("system")))
+    tree = installed.tree_with_mail(fresh_tree(tmp_path_factory.mktemp("system")))
     with Machine(tree) as running:
         running.said("systemctl", "enable", "--now", "test-imap.service")
         yield running
@@ -48,128 +32,6 @@ def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             said = running.run("journalctl", "-o", "cat", "-n", "200", "-u", "agent-reader", "-u", "change-executor")
             sys.stderr.write(said.stdout)
     shutil.rmtree(tree, ignore_errors=True)
-
-
-def tree_with_mail(tree: Path) -> Path:
-    """Give a tree its people, its mail server and the answers of a set-up."""
-    for name, uid in (("ada", ADA), ("agent", AGENT)):
-        in_tree(tree, "useradd", "--create-home", "--uid", str(uid), name)
-    in_tree(tree, "useradd", "--system", "--no-create-home", "mailwarrant-test")
-    write_mail_server(tree)
-    write_answers(tree)
-    return tree
-
-
-def in_tree(tree: Path, *command: str) -> str:
-    return subprocess.run(["chroot", str(tree), *command], capture_output=True, text=True, check=True).stdout
-
-
-def write_mail_server(tree: Path) -> None:
-    """The mail server of the other tests, as a unit."""
-    server = Server(MAIL, "mailwarrant-test", "mailwarrant-test", PORT, TLS_PORT, ExecutorRights.WIDE, PASSWORDS)
-    at = Layout(tree / "srv" / "imap")
-    for folder in at.folders():
-        folder.mkdir(parents=True)
-    make_certificates(at.tls)
-    at.users.write_text(users_file(server))
-    at.acl.write_text(acl_file(server))
-    at.oauth.write_text(oauth_file(server))
-    version = in_tree(tree, "dovecot", "--version").split()[0].split("-")[0].split(".")
-    generate = config_2_4 if (int(version[0]), int(version[1])) >= (2, 4) else config_2_3
-    at.config.write_text(generate(server), encoding="utf-8")
-    in_tree(tree, "chown", "-R", "mailwarrant-test:mailwarrant-test", "/srv/imap")
-    (tree / "etc/systemd/system/test-imap.service").write_text(
-        "[Service]\nUser=mailwarrant-test\nExecStart=/usr/sbin/dovecot -F -c /srv/imap/dovecot.conf\n"
-        "[Install]\nWantedBy=multi-user.target\n"
-    )
-
-
-def write_answers(tree: Path) -> None:
-    folder = tree / "root" / "answers"
-    folder.mkdir(mode=0o700)
-    server = f'host = "127.0.0.1"\ntls = "none"\nport = "{PORT}"\n'
-    (folder / "reader.answers").write_text(f'{server}user = "reader"\nid = "shop"\n')
-    (folder / "executor.answers").write_text(
-        f'{server}user = "executor"\naccount = "shop"\nagent_uids = "{AGENT}"\nreviewer_uids = "{ADA}"\n'
-    )
-    for name, login in (("reader", "reader"), ("move", "executor")):
-        (folder / f"{name}.secret").write_text(PASSWORDS[login])
-
-
-def deliver(machine: Machine, subject: str) -> None:
-    octets = f"From: a@example.org\\r\\nSubject: {subject}\\r\\nMessage-ID: <{subject}@x>\\r\\n\\r\\nbody\\r\\n"
-    machine.said(
-        "python3",
-        "-c",
-        "import imaplib\n"
-        f"client = imaplib.IMAP4('127.0.0.1', {PORT})\n"
-        f"client.login('owner', '{PASSWORDS['owner']}')\n"
-        f"assert client.append('Incoming', '', '', b'{octets}')[0] == 'OK'\n",
-    )
-
-
-def subjects_in(machine: Machine, mailbox: str) -> set[str]:
-    said = machine.said(
-        "python3",
-        "-c",
-        "import imaplib\n"
-        f"client = imaplib.IMAP4('127.0.0.1', {PORT})\n"
-        f"client.login('owner', '{PASSWORDS['owner']}')\n"
-        f"count = int(client.select('{mailbox}', readonly=True)[1][0])\n"
-        "found = client.fetch('1:*', '(BODY.PEEK[HEADER.FIELDS (SUBJECT)])')[1] if count else []\n"
-        "print('\\n'.join(each[1].decode().strip() for each in found if isinstance(each, tuple)))\n",
-    )
-    return {line.removeprefix("Subject: ") for line in said.splitlines() if line}
-
-
-def as_person(machine: Machine, *words: str) -> str:
-    """The person's browser: this machine's Python in the container's network, as the person's uid."""
-    done = subprocess.run(
-        ["nsenter", f"--target={machine.leader}", "-n", sys.executable, "-m", "tests.system.person", str(ADA), *words],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=150,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
-
-
-def agent_says(machine: Machine, url: str, token: str, body: dict[str, Any] | None = None) -> Any:
-    more = [] if body is None else ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
-    said = machine.said(
-        "bash", "-c", f'exec curl -s -H "Authorization: Bearer $(cat ~/{token})" "$@"', "-", *more, url, user="agent"
-    )
-    return json.loads(said)
-
-
-def email_id_of(machine: Machine, subject: str) -> str:
-    def look() -> str | None:
-        asked = {
-            "using": ["urn:ietf:params:jmap:core", "urn:ietf:params:jmap:mail"],
-            "methodCalls": [["Email/query", {"accountId": "shop", "filter": {"subject": subject}}, "q"]],
-        }
-        ids = agent_says(machine, "http://127.0.0.1:8620/jmap/api", "reader.token", asked)["methodResponses"][0][1]
-        return ids["ids"][0] if ids.get("ids") else None
-
-    return eventually(look, f"the reader to have {subject!r}")
-
-
-def propose(machine: Machine, subject: str) -> str:
-    body = {"emailId": email_id_of(machine, subject), "from": "incoming", "to": "processed", "queue": "support"}
-    answer = agent_says(machine, "http://127.0.0.1:8621/v1/proposals", "proposer.token", body)
-    assert isinstance(answer.get("id"), str), answer
-    return str(answer["id"])
-
-
-def await_state(machine: Machine, proposal: str, state: str) -> None:
-    url = f"http://127.0.0.1:8621/v1/proposals/{proposal}"
-    eventually(lambda: agent_says(machine, url, "proposer.token")["state"] == state, f"{proposal} to be {state}")
-
-
-def main_pid(machine: Machine, service: str) -> int:
-    return int(machine.said("systemctl", "show", "--property=MainPID", "--value", service))
 
 
 def test_it_installs_sets_up_and_serves(machine: Machine) -> None:
@@ -184,21 +46,9 @@ def test_it_installs_sets_up_and_serves(machine: Machine) -> None:
 
 
 def test_the_whole_path_with_four_users(machine: Machine) -> None:
-    machine.shell(
-        "sudo -u agent-reader agent-reader token create --agent triage | tail -1 > /home/agent/reader.token\n"
-        "sudo -u change-executor change-executor token create --agent triage --queue support"
-        " | tail -1 > /home/agent/proposer.token\n"
-        "chown agent:agent /home/agent/*.token; chmod 400 /home/agent/*.token\n"
-        "sudo -u change-executor change-executor user add ada"
-    )
-    link = machine.said("sudo", "-u", "change-executor", "change-executor", "user", "link", "ada").split()[-1]
-    as_person(machine, "link", link)
-    deliver(machine, "first")
-    proposal = propose(machine, "first")
-    as_person(machine, "decide", proposal, "approve")
-    await_state(machine, proposal, "applied")
-    assert {"first"} == subjects_in(machine, "Processed")
-    assert set() == subjects_in(machine, "Incoming")
+    installed.walk_the_path(machine)
+    assert {"first"} == installed.subjects_in(machine, "Processed")
+    assert set() == installed.subjects_in(machine, "Incoming")
 
 
 @pytest.mark.parametrize("user", ["agent", "ada", "agent-reader", "change-executor"])
@@ -208,13 +58,13 @@ def test_no_user_reads_what_is_not_its_own(machine: Machine, user: str) -> None:
     for owner in ("agent-reader", "change-executor"):
         assert (machine.run("ls", f"/var/lib/{owner}", user=user).returncode == 0) is (user == owner)
     for service in ("agent-reader", "change-executor"):
-        pid = main_pid(machine, service)
+        pid = installed.main_pid(machine, service)
         if user != service:
             for secret in ("environ", "mem", "maps"):
                 assert machine.run("cat", f"/proc/{pid}/{secret}", user=user).returncode != 0
             assert machine.run("kill", "-0", str(pid), user=user).returncode != 0
     # The control: root may, so there is something to be kept from.
-    assert PASSWORDS["reader"] == machine.said("cat", "/etc/mailwarrant/secrets/reader")
+    assert installed.PASSWORDS["reader"] == machine.said("cat", "/etc/mailwarrant/secrets/reader")
 
 
 def test_no_user_can_write_to_code_units_or_settings(machine: Machine) -> None:
@@ -271,7 +121,7 @@ ATTEMPTS: Final = (
 @pytest.mark.parametrize("service", ["agent-reader", "change-executor"])
 def test_a_service_cannot_leave_its_confinement(machine: Machine, service: str) -> None:
     other = {"agent-reader": "change-executor", "change-executor": "agent-reader"}[service]
-    inside, pid = service_shell(machine, service), str(main_pid(machine, other))
+    inside, pid = installed.service_shell(machine, service), str(installed.main_pid(machine, other))
     for named in ATTEMPTS:
         attempt = named.replace("OTHERPID", pid).replace("OTHER", other).replace("SERVICE", service)
         assert machine.run(*inside, attempt).returncode != 0, attempt
@@ -280,16 +130,8 @@ def test_a_service_cannot_leave_its_confinement(machine: Machine, service: str) 
     assert machine.run(*inside, f"touch /var/lib/{service}/x && rm /var/lib/{service}/x").returncode == 0
 
 
-def doctor(machine: Machine) -> tuple[int, set[str], str]:
-    """Exit status, the codes that were found, and all that was said."""
-    done = machine.run("mailwarrant-doctor", "--json")
-    reports = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(reports) == 4, done.stdout + done.stderr
-    return done.returncode, {each["code"] for report in reports for each in report["findings"]}, done.stdout
-
-
 def test_the_doctor_finds_nothing_and_tries_both_logins(machine: Machine) -> None:
-    status, found, said = doctor(machine)
+    status, found, said = installed.doctor(machine)
     assert (0, set()) == (status, found), said
     assert machine.run("mailwarrant-doctor", "--probe-rights").returncode == 0
     assert "read-only enforced by the server" in machine.said("mailwarrant-doctor")
@@ -315,11 +157,11 @@ def test_the_doctor_finds_what_was_loosened(machine: Machine) -> None:
     ):
         machine.shell(loosen)
         try:
-            status, found, said = doctor(machine)
+            status, found, said = installed.doctor(machine)
         finally:
             machine.shell(mend)
         assert (1, True) == (status, code in found), said
-    eventually(lambda: doctor(machine)[0] == 0, "nothing to be wrong any more")
+    eventually(lambda: installed.doctor(machine)[0] == 0, "nothing to be wrong any more")
 
 
 def test_by_sudo_an_agent_runs_four_commands_and_reads_no_token(machine: Machine) -> None:
@@ -344,24 +186,70 @@ def test_by_sudo_an_agent_runs_four_commands_and_reads_no_token(machine: Machine
         ("true",),
     ):
         assert by_sudo(*refused).returncode != 0, refused
-    assert doctor(machine)[:2] == (0, set())
+    assert installed.doctor(machine)[:2] == (0, set())
 
 
-def service_shell(machine: Machine, service: str) -> list[str]:
-    """A shell under just what the unit says, beside the service."""
-    kept = ("ExecStart", "Type", "NotifyAccess", "Restart", "WatchdogSec", "LoadCredential", "Timeout", "RestartSec")
-    unit = machine.said("cat", f"/etc/systemd/system/{service}.service").split("[Service]")[1].split("[Install]")[0]
-    properties = [line for line in unit.splitlines() if "=" in line and not line.startswith(("#", *kept))]
-    return [
-        "systemd-run",
-        "--quiet",
-        "--wait",
-        "--pipe",
-        "--collect",
-        *(f"-p{each}" for each in properties),
-        "bash",
-        "-c",
-    ]
+# Past what the reader reads by itself (`LONG_BACKLOG`), and at work long enough to be caught at it.
+BACKLOG: Final = 900
+
+BRING_A_BACKLOG: Final = f"""
+import imaplib
+client = imaplib.IMAP4('127.0.0.1', {installed.PORT})
+client.login('owner', '{installed.PASSWORDS["owner"]}')
+for number in range({BACKLOG}):
+    head = 'Subject: old\\r\\nMessage-ID: <old-%d@x>\\r\\nContent-Type: text/html\\r\\n\\r\\n' % number
+    assert client.append('Archive', '', '', (head + '<p>much <b>of it</b></p>\\r\\n' * 100).encode())[0] == 'OK'
+"""
+
+# Started beside, or it would be over when the service says that it is ready; and seen once it has limited itself, which
+# is done before the first message is there.
+CATCH_ONE_THAT_READS: Final = """
+systemctl start --no-block agent-reader
+for _ in $(seq 6000); do
+    for each in $(pgrep -u agent-reader -f agent_reader.store.reading_child); do
+        if grep -q '^Max file size  *0  *0 ' /proc/$each/limits; then
+            kill -STOP $each && echo $each
+            exit
+        fi
+    done
+    sleep 0.01
+done
+exit 1
+"""
+
+
+def test_a_backlog_is_read_beside_the_reader_and_what_kills_one_that_reads_ends_nothing_else(machine: Machine) -> None:
+    machine.said("systemctl", "stop", "agent-reader")
+    machine.said("python3", "-c", BRING_A_BACKLOG)
+    since = machine.said("journalctl", "-n", "0", "--show-cursor", "-q").split()[-1]
+    pid = machine.shell(CATCH_ONE_THAT_READS).strip()
+    reader = installed.main_pid(machine, "agent-reader")
+    status = dict(line.split(":\t", 1) for line in machine.said("cat", f"/proc/{pid}/status").splitlines())
+    user = machine.said("id", "-u", "agent-reader").strip()
+    assert {str(reader)} == {status["PPid"]}
+    assert [user] * 4 == status["Uid"].split()
+    # No privileges, a filter of system calls, no capability: the unit's confinement is its own.
+    assert ("1", "2", 0) == (status["NoNewPrivs"], status["Seccomp"], int(status["CapBnd"], 16))
+    assert "" == machine.said("cat", f"/proc/{pid}/environ")
+    assert {"0", "1", "2"} == set(machine.said("ls", f"/proc/{pid}/fd").split())
+    limits = machine.said("cat", f"/proc/{pid}/limits")
+    assert re.search(r"^Max core file size +0 +0 ", limits, re.MULTILINE), limits
+    assert re.search(r"^Max address space +\d+ ", limits, re.MULTILINE), limits
+    # Counted with the reader, for its unit's MemoryMax and TasksMax; what the kernel ends is not the unit's end.
+    assert "agent-reader.service" in machine.said("cat", f"/proc/{pid}/cgroup")
+    assert "continue" == machine.said("systemctl", "show", "--property=OOMPolicy", "--value", "agent-reader").strip()
+    machine.said("kill", "-KILL", pid)
+    told = f"{BACKLOG} of {BACKLOG}"
+    eventually(lambda: told in machine.run("sudo", "-u", "agent-reader", "agent-reader", "status").stdout, told)
+    assert reader == installed.main_pid(machine, "agent-reader")
+    eventually(lambda: machine.run("pgrep", "-P", str(reader)).returncode, "nobody to read beside it any more")
+    lines = machine.said("journalctl", "-q", "-o", "cat", "-u", "agent-reader", f"--after-cursor={since}").splitlines()
+    said = [json.loads(line) for line in lines if line.startswith("{")]
+    assert any(each["event"] == "sync:round" for each in said)
+    assert {"info"} == {each["level"] for each in said}, lines
+    assert [] == [line for line in lines if not line.startswith(("{", "Starting ", "Started "))]
+    assert "" == machine.said("journalctl", "-q", "-p", "warning", "-u", "agent-reader", f"--after-cursor={since}")
+    assert (0, set()) == installed.doctor(machine)[:2]
 
 
 @pytest.mark.parametrize("service", ["agent-reader", "change-executor"])
@@ -370,9 +258,9 @@ def test_the_watchdog_restarts_what_hangs(machine: Machine, service: str) -> Non
     machine.shell(f"printf '[Service]\\nWatchdogSec=2\\n' > /run/systemd/system/{service}.service.d/soon.conf")
     machine.said("systemctl", "daemon-reload")
     machine.said("systemctl", "restart", service)
-    before = main_pid(machine, service)
+    before = installed.main_pid(machine, service)
     machine.said("kill", "-STOP", str(before))
-    eventually(lambda: main_pid(machine, service) not in {0, before}, f"systemd to start {service} anew")
+    eventually(lambda: installed.main_pid(machine, service) not in {0, before}, f"systemd to start {service} anew")
     eventually(lambda: machine.run("systemctl", "is-active", service).returncode == 0, f"{service} to be there")
     machine.said("rm", "-r", f"/run/systemd/system/{service}.service.d")
     machine.said("systemctl", "daemon-reload")
@@ -380,15 +268,15 @@ def test_the_watchdog_restarts_what_hangs(machine: Machine, service: str) -> Non
 
 
 def test_a_power_cut_after_an_approval_loses_nothing_and_moves_once(machine: Machine) -> None:
-    deliver(machine, "second")
-    proposal = propose(machine, "second")
-    as_person(machine, "decide", proposal, "approve")
+    installed.deliver(machine, "second")
+    proposal = installed.propose(machine, "second")
+    installed.as_person(machine, "decide", proposal, "approve")
     machine.cut_the_power()
     machine.boot()
     eventually(lambda: machine.run("systemctl", "is-active", "change-executor").returncode == 0, "the executor")
-    await_state(machine, proposal, "applied")
-    assert {"first", "second"} == subjects_in(machine, "Processed")
-    assert set() == subjects_in(machine, "Incoming")
+    installed.await_state(machine, proposal, "applied")
+    assert {"first", "second"} == installed.subjects_in(machine, "Processed")
+    assert set() == installed.subjects_in(machine, "Incoming")
     machine.said("sudo", "-u", "change-executor", "change-executor", "audit", "verify")
 
 
@@ -400,7 +288,7 @@ def test_an_upgrade_keeps_everything_and_the_release_before_is_still_there(machi
     after = machine.said("readlink", "-f", "/opt/mailwarrant/reader")
     assert before != after
     assert machine.run("test", "-d", before.strip()).returncode == 0
-    assert {"first", "second"} == subjects_in(machine, "Processed")
+    assert {"first", "second"} == installed.subjects_in(machine, "Processed")
     eventually(lambda: "2 messages" in machine.run("sudo", "-u", "agent-reader", "agent-reader", "status").stdout, "it")
 
 
