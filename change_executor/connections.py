@@ -34,9 +34,6 @@ class Connections:
         Raises `shared.imap_login.ImapFailure` or `shared.settings.ConfigurationError`.
         """
         client = self._signed_in(login, table)
-        deadline = threading.Timer(self._session_seconds, client.break_off)
-        deadline.daemon = True
-        deadline.start()
         with self._lock:
             self._open.add(client)
         try:
@@ -44,16 +41,14 @@ class Connections:
         finally:
             with self._lock:
                 self._open.discard(client)
-            deadline.cancel()
-            deadline.join()
             client.close_connection()
 
     def _signed_in(self, login: ImapLogin, table: VerbTable) -> GuardedClient:
         if self.sign_ins is None:
-            return connect(login, table)
+            return connect(login, table, session_seconds=self._session_seconds)
         self.sign_ins.check(login.id)
         try:
-            client = connect(login, table)
+            client = connect(login, table, session_seconds=self._session_seconds)
         except (ImapFailure, ConfigurationError) as failure:
             self.sign_ins.failed(login.id, failure)
             raise

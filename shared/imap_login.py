@@ -5,6 +5,7 @@ Each house gives its own closed table of verbs; a client that is not guarded can
 
 import imaplib
 import ipaddress
+import math
 import socket
 import ssl
 import time
@@ -76,12 +77,17 @@ class ImapLogin(Section):
 class _Guarded:
     # Mixed in before one of the library's connections: the guard sits where bytes leave, with TLS and without, and what
     # comes is read within limits.
-    sock: socket.socket  # the library's
+    # The library's.
+    sock: socket.socket
+    error: type[Exception]
+    untagged_responses: dict[str, list[bytes]]
+    capability: Callable[[], tuple[str, list[bytes | None]]]
 
     def __init__(self, guard: Guard, limits: AnswerLimits, *args: Any) -> None:  # noqa: ANN401 - the library's own
         self.guard = guard
         self.octets_passed = 0
         self._limits = limits
+        self._ends = time.monotonic() + limits.session_seconds
         self._reader: AnswerReader | None = None
         super().__init__(*args)
 
@@ -89,15 +95,15 @@ class _Guarded:
     def answers(self) -> AnswerReader:
         # STARTTLS puts another socket in the place of the first; what came before it, unencrypted, is dropped.
         if self._reader is None or self._reader.sock is not self.sock:
-            self._reader = AnswerReader(self.sock, self._limits, time.monotonic)
+            self._reader = AnswerReader(self.sock, self._limits, time.monotonic, self._ends)
         return self._reader
 
     def send(self, data: bytes) -> None:
         permitted = self.guard.pass_on(data)
         if permitted:
-            self.octets_passed += len(permitted)
             self.answers.begin()
-            self.sock.settimeout(self._limits.seconds)
+            self.sock.settimeout(self.answers.seconds_left())
+            self.octets_passed += len(permitted)
             super().send(permitted)  # type: ignore[misc]  # the library's, which the two below mix in
 
     def read(self, size: int) -> bytes:
@@ -105,6 +111,14 @@ class _Guarded:
 
     def readline(self) -> bytes:
         return self.answers.readline()
+
+    def _get_capabilities(self) -> None:
+        # RFC 9051 §7.1: most greetings tell them, and then asking is an exchange for nothing. What was told before
+        # STARTTLS is taken out here, and asked for again after it.
+        told = self.untagged_responses.pop("CAPABILITY", None) or self.capability()[1]
+        if told[-1] is None:
+            raise self.error("no CAPABILITY response")
+        self.capabilities = tuple(told[-1].decode("ascii", "replace").upper().split())
 
 
 class _GuardedPlain(_Guarded, imap4.IMAP4WithTimeout):  # type: ignore[misc]  # imapclient publishes no types
@@ -118,9 +132,16 @@ class _GuardedTls(_Guarded, tls.IMAP4_TLS):  # type: ignore[misc]  # imapclient 
 class GuardedClient(imapclient.IMAPClient):  # type: ignore[misc]  # imapclient publishes no types
     """An IMAPClient of which every octet to the server passes the guard. One thread uses it."""
 
-    def __init__(self, table: VerbTable, login: ImapLogin, context: ssl.SSLContext, read_seconds: float) -> None:
+    def __init__(
+        self,
+        table: VerbTable,
+        login: ImapLogin,
+        context: ssl.SSLContext,
+        read_seconds: float,
+        session_seconds: float = math.inf,
+    ) -> None:
         self._table = table
-        self._limits = AnswerLimits(read_seconds)
+        self._limits = AnswerLimits(read_seconds, session_seconds=session_seconds)
         super().__init__(
             login.host,
             port=login.port,
@@ -186,9 +207,11 @@ def connect(
     table: VerbTable,
     read_seconds: float = READ_SECONDS,
     now: Callable[[], float] = time.time,
+    session_seconds: float = math.inf,
 ) -> GuardedClient:
     """Connect, secure and sign in; the capabilities are asked again after login.
 
+    So long after its beginning the connection is good for nothing any more, however it trickles (`session_seconds`).
     `now`: seconds since 1970, for tokens that run out. Raises `ImapFailure`, and `ConfigurationError` for a file that
     cannot be read.
     """
@@ -198,7 +221,7 @@ def connect(
     )
     # The secret is read first: a missing file is the operator's mistake whatever the server does.
     secret = _secret(login, now, where)
-    client = _open(login, table, context, where, read_seconds)
+    client = _open(login, table, context, where, (read_seconds, session_seconds))
     try:
         if login.tls == "starttls":
             _start_tls(client, context, where)
@@ -212,10 +235,10 @@ def connect(
 
 
 def _open(
-    login: ImapLogin, table: VerbTable, context: ssl.SSLContext, where: str, read_seconds: float
+    login: ImapLogin, table: VerbTable, context: ssl.SSLContext, where: str, seconds: tuple[float, float]
 ) -> GuardedClient:
     try:
-        return GuardedClient(table, login, context, read_seconds)
+        return GuardedClient(table, login, context, *seconds)
     except ssl.SSLError as error:
         raise tls_failure(error, where) from None
     except socket.gaierror:

@@ -5,6 +5,7 @@ An announced length is no promise either: a literal is refused before any room i
 """
 
 import imaplib
+import math
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,19 +40,24 @@ class AnswerLimits:
     literal_octets: int = 8 * _MIB
     # The flags of 800,000 messages.
     octets: int = 64 * _MIB
+    # The connection as a whole, whatever is said on it.
+    session_seconds: float = math.inf
 
 
 class AnswerReader:
     """Reads one connection, from `sock`, buffered; not thread-safe, as a connection is not.
 
+    At `ends`, by the clock, it is over, even in the middle of an answer.
     After any exception the connection is finished: what follows in it has no known beginning.
     """
 
-    def __init__(self, sock: socket.socket, limits: AnswerLimits, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, sock: socket.socket, limits: AnswerLimits, clock: Callable[[], float], ends: float = math.inf
+    ) -> None:
         self.sock = sock
         # All octets that ever came, for those who count what a provider lets one have.
         self.octets_received = 0
-        self._limits, self._clock = limits, clock
+        self._limits, self._clock, self._ends = limits, clock, ends
         self._buffer = bytearray()
         self.begin()
 
@@ -99,18 +105,29 @@ class AnswerReader:
         self._keep(chunk)
         return True
 
-    def _fill(self) -> bool:
+    def seconds_left(self) -> float:
+        """Return how long the command and its answer may take from now on. Raises TooSlow where that is over."""
         allowed = self._limits.seconds + self._octets / self._limits.octets_a_second
-        left = self._began + allowed - self._clock()
+        left = min(self._began + allowed, self._ends) - self._clock()
         if left <= 0:
-            raise TooSlow(f"no whole answer within {allowed:.0f} seconds")
-        self.sock.settimeout(left)
+            raise TooSlow(self._too_slow())
+        return left
+
+    def _fill(self) -> bool:
+        self.sock.settimeout(self.seconds_left())
         try:
             chunk = self.sock.recv(_CHUNK_OCTETS)
         except TimeoutError:
-            raise TooSlow(f"no whole answer within {allowed:.0f} seconds") from None
+            raise TooSlow(self._too_slow()) from None
         self._keep(chunk)
         return bool(chunk)
+
+    def _too_slow(self) -> str:
+        if self._clock() >= self._ends:
+            return "the connection took longer than any may"
+        return (
+            f"no whole answer within {self._limits.seconds + self._octets / self._limits.octets_a_second:.0f} seconds"
+        )
 
     def _keep(self, chunk: bytes) -> None:
         self._buffer += chunk

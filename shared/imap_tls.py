@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import socket
 import ssl
+from functools import cache
 from pathlib import Path
 
 from shared.imap_failure import ImapFailure
@@ -16,8 +17,8 @@ def tls_context(name: str, *, ca_file: Path | None, pinned: str | None, unused: 
     `name` is the login's in a message; `unused`: it goes without TLS. Raises `ConfigurationError` for an unusable file.
     """
     if unused and ca_file is None:
-        # Never used; loading the machine's authorities takes longer than signing in.
-        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # Loading the machine's authorities takes longer than signing in.
+        return _trusts_nobody()
     try:
         context = ssl.create_default_context(cafile=str(ca_file) if ca_file else None)
     except (OSError, ssl.SSLError) as error:
@@ -30,6 +31,11 @@ def tls_context(name: str, *, ca_file: Path | None, pinned: str | None, unused: 
         # The pinned certificate is the trust: `check_pinned` compares it before anything secret is said.
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
+
+
+@cache
+def _trusts_nobody() -> ssl.SSLContext:
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def tls_failure(error: ssl.SSLError, where: str) -> ImapFailure:

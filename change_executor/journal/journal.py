@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, Update, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from change_executor import lifecycle
@@ -219,11 +220,9 @@ class Writing:
         values: dict[str, Any],
     ) -> Proposal:
         with _one_open(before.id):
-            done = self.connection.execute(
-                update(schema.proposals)
-                .where(schema.proposals.c.id == before.id, schema.proposals.c.version == before.version)
-                .values(version=before.version + 1, state=state.value, **values)
-            )
+            changed_to = values | {"version": before.version + 1, "state": state.value}
+            which = {"wanted": before.id, "known_version": before.version}
+            done = self.connection.execute(_update_of(tuple(changed_to)), changed_to | which)
         assert done.rowcount == 1, "the write lock is held, so the row cannot have changed"
         changed = {column: value for column, value in values.items() if getattr(before, column) != value}
         stated = {"from": before.state.value, "to": state.value, "version": before.version + 1}
@@ -237,6 +236,16 @@ class Writing:
         )
         # Just what was written to what was read, in one transaction that holds the write lock.
         return replace(before, version=before.version + 1, state=state, **values)
+
+
+# One for each set of columns that steps change together: a dozen.
+@cache
+def _update_of(columns: tuple[str, ...]) -> Update:
+    return (
+        update(schema.proposals)
+        .where(schema.proposals.c.id == bindparam("wanted"), schema.proposals.c.version == bindparam("known_version"))
+        .values({column: bindparam(column) for column in columns})
+    )
 
 
 @contextmanager

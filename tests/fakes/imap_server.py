@@ -34,12 +34,14 @@ class ScriptedImapServer:
         self,
         answer: Callable[[bytes], tuple[list[bytes], bytes] | None] | None = None,
         capabilities: bytes = ALL_CAPABILITIES,
+        greeting: bytes = b"* OK ready",
     ) -> None:
         self.received = bytearray()
         self.commands: list[bytes] = []
         self.connections = 0
         self._answer = answer
         self._capabilities = capabilities
+        self._greeting = greeting
         self._listener = socket.create_server((HOST, 0))
         self.port: int = self._listener.getsockname()[1]
         self._clients: list[socket.socket] = []
@@ -82,7 +84,7 @@ class ScriptedImapServer:
     def _serve(self, client: socket.socket) -> None:
         try:
             with client, client.makefile("rb") as lines:
-                client.sendall(b"* OK ready\r\n")
+                client.sendall(self._greeting + b"\r\n")
                 for line in lines:
                     self.received += line
                     if not self._respond(client, lines.readline, line.rstrip(b"\r\n")):

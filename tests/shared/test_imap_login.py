@@ -15,6 +15,7 @@ from shared.login_refusals import login_refusal
 from shared.oauth import TokenFile
 from shared.reader_verbs import READER_TABLE
 from shared.settings import ConfigurationError
+from tests.fakes.imap_server import ScriptedImapServer
 from tests.fakes.oauth_provider import OAuthProvider
 from tests.servers.dovecot import Dovecot
 
@@ -93,6 +94,21 @@ def test_a_pinned_certificate_is_trusted_alone_and_compared_before_anything_secr
         signed_in(login(dovecot, tls=tls, port=getattr(dovecot, port), certificate_sha256=wrong))
     assert ("certificate", False) == (failure.value.code, failure.value.retryable)
     assert before == sum(line.count(b"AUTHENTICATE") for line in dovecot.commands("reader"))
+
+
+@pytest.mark.parametrize(
+    ("greeting", "asked"), [(b"* OK [CAPABILITY IMAP4rev1 AUTH=PLAIN] ready", 1), (b"* OK ready", 2)]
+)
+def test_what_a_greeting_tells_is_not_asked_before_login_and_always_after_it(
+    tmp_path: Path, greeting: bytes, asked: int
+) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("words")
+    secret.chmod(0o400)
+    with ScriptedImapServer(greeting=greeting) as server:
+        given = {"id": "shop", "host": "127.0.0.1", "port": server.port, "tls": "none", "user": "reader"}
+        assert signed_in(ImapLogin.model_validate(given | {"secret_file": secret}))
+        assert ([b"CAPABILITY"] * (asked - 1)) + [b"AUTHENTICATE PLAIN", b"CAPABILITY"] == server.commands
 
 
 def test_a_credential_of_the_service_manager_is_read_from_its_folder(

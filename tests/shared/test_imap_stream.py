@@ -72,6 +72,24 @@ def test_a_server_that_says_nothing_ends_an_answer(pair: tuple[socket.socket, so
         reader.readline()
 
 
+def test_a_connection_ends_in_its_time_however_briskly_its_answers_come(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    near, far = pair
+    clock = Clock()
+    reader = AnswerReader(near, LIMITS, clock, ends=30.0)
+    for clock.now in (0.0, 19.0, 29.0):
+        far.sendall(b"at once\r\n")
+        reader.begin()
+        assert b"at once\r\n" == reader.readline()
+    assert 1.0 == reader.seconds_left()
+    clock.now = 30.0
+    far.sendall(b"at once\r\n")
+    reader.begin()
+    with pytest.raises(TooSlow):
+        reader.readline()
+
+
 def test_the_next_command_starts_the_clock_anew_and_octets_that_come_give_more_time(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:

@@ -90,7 +90,7 @@ def test_a_server_that_never_answers_leaves_a_doubt(dovecot: Dovecot, tmp_path: 
     with BreakingProxy(dovecot.port, b"UID MOVE", BreakPoint.BLACKHOLE) as proxy:
         workshop = Workshop(dovecot, tmp_path, port=proxy.port)
         # The session's whole time, short for the test: the break comes from our side.
-        workshop.apply._mover = Mover(Connections(session_seconds=0.5))
+        workshop.apply._mover = Mover(Connections(session_seconds=1.5))
         proposal = workshop.approved(workshop.deliver())
         workshop.apply.move(proposal)
         assert ("doubtful", None, None) == workshop.told(proposal)
@@ -105,7 +105,7 @@ def test_an_orphaned_command_that_runs_late_is_not_repeated(dovecot: Dovecot, tm
             dovecot.freeze("executor")
 
     workshop = Workshop(dovecot, tmp_path, checkpoint=freeze)
-    workshop.apply._mover = Mover(Connections(session_seconds=0.5))
+    workshop.apply._mover = Mover(Connections(session_seconds=1.5))
     proposal = workshop.approved(workshop.deliver())
     workshop.apply.move(proposal)
     assert ("doubtful", None, None) == workshop.told(proposal)
