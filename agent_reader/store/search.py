@@ -18,7 +18,7 @@ import apsw
 from agent_reader.store import document, tokens
 
 # Raised whenever the table's shape, the folding or the tokens change: the table is then made anew at the next start.
-SHAPE: Final = 6
+SHAPE: Final = 7
 _SHAPE_WITH_THESE_HEADER_TOKENS: Final = 5
 
 
@@ -65,8 +65,9 @@ def unpack_words(packed: bytes) -> list[str]:
 
 def put(connection: apsw.Connection, place: int, token_text: str, words: Sequence[str]) -> None:
     """Put an Email's row in, with words as `unpack_words` gives them; one that is there must be taken out first."""
-    *others, body, header_tokens = words
-    connection.execute(_INSERT, (place, body, f"{token_text} {header_tokens}", *others))
+    from_words, *others, body, header_tokens = words
+    found = f"{token_text} {header_tokens} {tokens.of_from_words(from_words)}"
+    connection.execute(_INSERT, (place, body, found, from_words, *others))
 
 
 def remove(connection: apsw.Connection, place: int) -> None:

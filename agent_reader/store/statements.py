@@ -105,8 +105,11 @@ def count_statement(selection: Selection, *, by_thread: bool) -> Statement:
         # An Email is shown while it has a mailbox, and the index of those by Thread is the smaller walk.
         return Statement("SELECT count(DISTINCT thread_key) FROM email_mailboxes", ())
     source = _source(selection, needs_emails=by_thread)
-    what = "count(DISTINCT e.thread_key)" if by_thread else "count(*)"
-    return Statement(f"SELECT {what} FROM {source.sql}", source.parameters)  # noqa: S608 - closed words only
+    if by_thread:
+        # Sorted and then counted: to look each one up among those that were counted takes half as long again.
+        groups = f"SELECT 1 FROM {source.sql} GROUP BY e.thread_key"  # noqa: S608 - closed words only
+        return Statement(f"SELECT count(*) FROM ({groups})", source.parameters)  # noqa: S608 - closed words only
+    return Statement(f"SELECT count(*) FROM {source.sql}", source.parameters)  # noqa: S608 - closed words only
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +199,7 @@ def _match(selection: Selection) -> str:
     """The FTS5 expression; its NOT has two sides, so what stands alone is taken from everything."""
     match selection:
         case Words(phrase, columns):
-            # A word of a text is none of our tokens, so that what may stand anywhere needs no look at where it stands.
-            return f'"{phrase}"' if len(columns) == len(Column) else f'{{{" ".join(columns)}}} : "{phrase}"'
+            return _words(phrase, columns)
         case InMailbox(mailbox_key):
             return _token(tokens.of_mailbox(mailbox_key))
         case HasKeyword(keyword):
@@ -219,16 +221,28 @@ def _match(selection: Selection) -> str:
 
 
 def _match_all(conjuncts: list[Selection]) -> str:
-    asked, refused = list[str](), list[str]()
+    asked, refused, mailboxes, is_unseen = list[str](), list[str](), list[int](), False
     for each in conjuncts:
-        if each in _IS_UNSEEN:
-            asked.append(_token(tokens.UNSEEN))
+        if isinstance(each, InMailbox):
+            mailboxes.append(each.mailbox_key)
+        elif each in _IS_UNSEEN:
+            is_unseen = True
         elif isinstance(each, Not):
             refused.append(f"({_match(each.of)})")
         else:
             asked.append(f"({_match(each)})")
+    if is_unseen and not mailboxes:
+        asked.append(_token(tokens.UNSEEN))
+    asked += [_token((tokens.of_unseen_in if is_unseen else tokens.of_mailbox)(key)) for key in mailboxes]
     expression = " AND ".join(asked) or _EVERYTHING
     return f"({expression}) NOT ({' OR '.join(refused)})" if refused else expression
+
+
+def _words(phrase: str, columns: tuple[Column, ...]) -> str:
+    if columns == (Column.FROM,):
+        return _token(tokens.of_from_words(phrase))
+    # A word of a text is none of our tokens, so that what may stand anywhere needs no look at where it stands.
+    return f'"{phrase}"' if len(columns) == len(Column) else f'{{{" ".join(columns)}}} : "{phrase}"'
 
 
 def _token(token: str) -> str:

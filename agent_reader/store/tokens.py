@@ -43,6 +43,19 @@ def of_mailbox(mailbox_key: int) -> str:
     return f"{TOKEN_MARK}m{mailbox_key}"
 
 
+def of_unseen_in(mailbox_key: int) -> str:
+    """Return the token of every Email in a mailbox without `$seen`: what is new there is asked for most."""
+    return f"{UNSEEN}{mailbox_key}"
+
+
+def of_from_words(folded: str) -> str:
+    """Return the tokens of words of From, each alone and in a row as they are.
+
+    A name is a word like any other: where it stands in From alone there is no look at all the texts that it is in.
+    """
+    return " ".join(f"{TOKEN_MARK}f{word}" for word in folded.split())
+
+
 def of_keyword(keyword: str) -> str:
     """Return the token of every Email with a keyword, in lower case; hashed, since keywords hold any ASCII."""
     return f"{TOKEN_MARK}k{_digest(keyword)}"
@@ -83,7 +96,7 @@ def header_tokens(fields: Iterable[HeaderField]) -> str:
 
 
 def of_email(
-    mailbox_keys: Iterable[int],
+    mailbox_keys: Collection[int],
     keywords: Collection[str],
     senders: Iterable[str],
     *,
@@ -98,7 +111,7 @@ def of_email(
     ]
     found += [of_sender(sender) for sender in senders if sender]
     if SEEN not in keywords:
-        found.append(UNSEEN)
+        found += [UNSEEN, *map(of_unseen_in, sorted(mailbox_keys))]
     if has_attachment:
         found.append(ATTACHMENT)
     return " ".join(found)
