@@ -44,8 +44,16 @@ def about_hosts(message: Message, readable: ReadableText, known_hosts: Iterable[
         said = {each.host: _said(each, places) for each in findings if each.concern is concern}
         if concern is LinkConcern.LOOK_ALIKE:
             said |= {host: _pointed_out(host, places, f"can be taken for {of}") for host, of in imitations.items()}
+        elif concern is LinkConcern.MIXED_SCRIPTS:
+            # That is told where it is told for what it can be taken.
+            said = {host: words for host, words in said.items() if host not in imitations}
         if said:
             yield Caution(code=code, detail=_listed(list(said.values())))
+
+
+def named_for_a_person(host: str) -> str:
+    """Return a host as a list of links names it: where it is not plain letters, with its name among servers."""
+    return host if host.isascii() else f"{host} ({_encoded(host)})"
 
 
 def _imitations(

@@ -89,7 +89,7 @@ class Reading(_Paper):
     text_source: TextSource = TextSource.NONE
     text_cut: bool = False
     hidden_text: Annotated[str, Field(max_length=MAX_TEXT_CHARACTERS)] = ""
-    # The hosts that links lead to, as a browser would ask them, each once.
+    # The hosts that links lead to, each once; with the name that a browser asks for where that is spelled otherwise.
     hosts: Annotated[list[Line], Field(max_length=MAX_LISTED)] = []
     attachments: Annotated[list[Attachment], Field(max_length=MAX_LISTED)] = []
     attachments_left_out: Annotated[int, Field(ge=0)] = 0

@@ -9,7 +9,7 @@ from typing import Final
 
 from change_executor.evidence.alternatives import alternatives_differ
 from change_executor.evidence.asking import asks_to_be_moved
-from change_executor.evidence.doubtful_hosts import about_hosts
+from change_executor.evidence.doubtful_hosts import about_hosts, named_for_a_person
 from change_executor.evidence.hidden_words import about_hidden, hidden_elsewhere, shown_apart
 from change_executor.evidence.reading import (
     MAX_LINE_CHARACTERS,
@@ -125,7 +125,7 @@ def read_message(
         attachments=attachments,
         attachments_left_out=max(0, len(lists.attachments) - MAX_LISTED),
         warnings=warnings,
-        hosts=[page.line(host) for host in hosts_of_links(readable)[:MAX_LISTED]],
+        hosts=[page.line(named_for_a_person(host)) for host in hosts_of_links(readable)[:MAX_LISTED]],
         has_html=any(part.type == "text/html" for part in lists.html_body),
         thread=thread_marks(message),
     )

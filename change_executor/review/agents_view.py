@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Select, func, select
 
 from change_executor.evidence.reader_link import ReaderFailure, ReaderLink
 from change_executor.intake.proposer_tokens import TokenRow
@@ -17,6 +17,8 @@ from shared.proposal import State
 
 # Long enough that a quiet week tells nothing, short enough that an agent can better itself.
 RATE_WINDOW: Final = timedelta(days=90)
+# Half a hundred a day; an older one would not change what a person thinks of the agent.
+MOST_COUNTED: Final = 5_000
 READS_WINDOW: Final = timedelta(days=7)
 # Each page has at most 500 reads; past this the page says "more than".
 _MAX_READ_PAGES: Final = 4
@@ -32,7 +34,7 @@ _tokens = schema.tokens.c
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of an agent's proposals in the last 90 days."""
+    """What became of an agent's proposals in the last 90 days; `more`: of the newest ones alone, there are others."""
 
     proposed: int = 0
     waiting: int = 0
@@ -40,6 +42,7 @@ class Counts:
     rejected: int = 0
     # approved first, and then taken back or on its way back: a person found that it was not right
     taken_back: int = 0
+    more: bool = False
 
     @property
     def acceptance(self) -> int | None:
@@ -99,28 +102,45 @@ def read_tokens(connection: Connection) -> list[TokenRow]:
     ]
 
 
-def read_counts(connection: Connection, now: datetime) -> dict[str, Counts]:
-    """Return what became of each agent's proposals."""
+def read_counts(connection: Connection, now: datetime, most: int = MOST_COUNTED) -> dict[str, Counts]:
+    """Return what became of each agent's proposals, its newest `most` where it made more."""
+    agents = [row.agent for row in connection.execute(_who_proposed()) if row.agent is not None]
+    counted = {agent: _counts_of(connection, agent, now - RATE_WINDOW, most) for agent in agents}
+    return {agent: counts for agent, counts in counted.items() if counts.proposed}
+
+
+def _who_proposed() -> Select[tuple[str | None]]:
+    # From one name to the next in the index: DISTINCT would read every proposal that there ever was.
+    names = select(func.min(_columns.agent).label("agent")).cte("names", recursive=True)
+    following = select(func.min(_columns.agent)).where(_columns.agent > names.c.agent).scalar_subquery()
+    return select(names.union_all(select(following).where(names.c.agent.is_not(None))).c.agent)
+
+
+def _counts_of(connection: Connection, agent: str, since: datetime, most: int) -> Counts:
+    newest = (
+        select(_columns.state, _columns.decided_at)
+        .where(_columns.agent == agent, _columns.created_at > since)
+        .order_by(_columns.created_at.desc())
+        .limit(most + 1)
+        .subquery()
+        .c
+    )
 
     def count(*which: ColumnElement[bool]) -> ColumnElement[int]:
         return func.count().filter(*which)
 
-    rows = connection.execute(
+    proposed, waiting, decided, rejected, taken_back = connection.execute(
         select(
-            _columns.agent,
             func.count(),
-            count(_columns.state == State.PENDING.value),
-            func.count(_columns.decided_at),
-            count(_columns.state == State.REJECTED.value, _columns.decided_at.is_not(None)),
-            count(_columns.state.in_(_TAKEN_BACK)),
+            count(newest.state == State.PENDING.value),
+            func.count(newest.decided_at),
+            count(newest.state == State.REJECTED.value, newest.decided_at.is_not(None)),
+            count(newest.state.in_(_TAKEN_BACK)),
         )
-        .where(_columns.created_at > now - RATE_WINDOW)
-        .group_by(_columns.agent)
+    ).one()
+    return Counts(
+        min(proposed, most), waiting, decided - rejected, rejected, taken_back, more=proposed > most
     )
-    return {
-        name: Counts(proposed, waiting, decided_count - rejected_count, rejected_count, taken_back)
-        for name, proposed, waiting, decided_count, rejected_count, taken_back in rows
-    }
 
 
 def read_proposed(connection: Connection, agent: str) -> list[Proposed]:

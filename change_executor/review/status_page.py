@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, Connection, func, select, text
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -144,14 +144,9 @@ def _queue_status(
             schema.examinations.c.queue == queue.id
         )
     ).first()
-    # From the newest move back, until one is the queue's: a condition on the queue alone would read all that it had.
-    of_queue = select(_columns.queue).where(_columns.id == schema.moves.c.proposal).scalar_subquery()
     last_move: datetime | None = connection.execute(
-        select(schema.moves.c.concluded_at)
-        .where(of_queue == queue.id, schema.moves.c.concluded_at.is_not(None))
-        .order_by(schema.moves.c.id.desc())
-        .limit(1)
-    ).scalar_one_or_none()
+        select(func.max(_columns.outcome_at)).where(_columns.queue == queue.id, text(schema.MOVED))
+    ).scalar_one()
     return QueueStatus(
         id=queue.id,
         server=f"{login.user} at {login.host}:{login.port}",

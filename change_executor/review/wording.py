@@ -280,7 +280,9 @@ def happened(kind: str, details: Mapping[str, Any]) -> str:
 def who(actor: str) -> tuple[str, str]:
     """Return what kind of actor an event names, and the name."""
     kind, _, name = actor.partition(":")
-    return {"person": "", "agent": "the agent "}.get(kind, ""), name or f"the {kind}"
+    return {"person": "", "agent": "the agent "}.get(kind, ""), name or {"executor": "Mailwarrant"}.get(
+        kind, f"the {kind}"
+    )
 
 
 def exact(moment: datetime) -> str:

@@ -139,6 +139,7 @@ def main(minutes: float) -> int:
             sys.stdout.flush()
             return judge(walk, datetime.now(UTC) + timedelta(minutes=minutes), threading.Event())
         finally:
+            walk.review.app.state.hub.close()
             walk.review.close()
 
 

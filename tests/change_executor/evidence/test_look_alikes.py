@@ -106,10 +106,10 @@ def test_which_letter_is_of_another_script_and_where_is_pointed_out() -> None:
     mail = f"From: a@parcel-service.example\r\n{UTF8}\r\nFollow it: {link}\r\n".encode()
     where = "p[\u0430]rcel-[\u0455]ervice.example, in a link: "
     letters = "the letters in brackets are Cyrillic; among servers it is called xn--prcel-ervice-x9j29b.example"
-    assert [
-        ("mixed_script_domain", where + letters),
-        ("look_alike_domain", f"{where}can be taken for parcel-service.example; {letters}"),
-    ] == said(read(mail))
+    assert [("look_alike_domain", f"{where}can be taken for parcel-service.example; {letters}")] == said(read(mail))
+    assert ["p\u0430rcel-\u0455ervice.example (xn--prcel-ervice-x9j29b.example)"] == read(mail).hosts
+    other = mail.replace(b"a@parcel-service", b"a@shop")
+    assert [("mixed_script_domain", where + letters)] == said(read(other))
     # The child can load no module once it is confined.
     assert read_in_child(mail, cut=False, names=[], known_hosts=[]) == read_message(mail, cut=False, names=[])
 

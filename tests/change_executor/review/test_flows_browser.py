@@ -94,6 +94,10 @@ def test_without_javascript_everything_is_found_selected_decided_and_taken_back(
     page.get_by_role("link", name="Log").click()
     page.get_by_role("button", name="Check the whole journal").click()
     expect(page.get_by_role("heading", name="Log")).to_be_visible()
+    page.get_by_role("button", name="Stop all").click()
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     assert [State.APPROVED, State.APPROVED, State.PENDING, State.UNDOING] == [
         state(review_page, each) for each in (*proposals, moved)
     ]

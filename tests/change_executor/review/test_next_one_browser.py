@@ -40,7 +40,7 @@ def test_a_second_click_at_the_same_place_signs_nothing(review_page: ReviewPage,
     page.mouse.dblclick(*middle_of(page, "Approve the move"))
     assert State.PENDING is state(review_page, first), "as little by a double click in the list that led here"
     page.evaluate(LATER)
-    page.mouse.click(*middle_of(page, "Approve the move"))
+    page.mouse.dblclick(*middle_of(page, "Approve the move"))
     expect(page).to_have_url(f"{review_page.url}/p/{second.id}?done={first.id}")
     for name in ("Approve the move", "Reject"):
         page.mouse.dblclick(*middle_of(page, name))
@@ -72,8 +72,11 @@ def test_forty_are_decided_in_a_row_and_the_last_one_is_taken_back(review_page: 
     notice.get_by_role("button", name="Undo").click()
     expect(notice).to_contain_text("Rejected. Nothing was moved")
     expect(page.get_by_role("definition").filter(has_text="Tea 3")).to_be_visible()
+    page.get_by_label("Reason").fill("She still waits")
     page.get_by_role("button", name="Reject").click()
     expect(page.get_by_text("Nothing that waits is like this.")).to_be_visible()
+    page.get_by_role("link", name="Look at it").click()
+    expect(page.get_by_text("She still waits")).to_be_visible()
     assert [State.APPROVED, State.APPROVED, State.REJECTED, State.REJECTED] == [
         state(review_page, each) for each in proposals
     ]

@@ -65,23 +65,6 @@ def test_a_first_person_comes_in_by_a_link_sets_a_password_and_signs_in_with_it(
     assert [] == console_errors(page)
 
 
-def test_a_person_approves_and_rejects_with_a_reason(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
-    page = browser_page_signed_in
-    first, second = review_page.rows.proposal(reading("First")), review_page.rows.proposal(reading("Second"))
-    page.goto(review_page.url)
-    page.get_by_role("link", name="First").click()
-    page.get_by_role("button", name="Approve the move").click()
-    expect(page.get_by_text("Approved. It is moved now.")).to_be_visible()
-    expect(page.get_by_role("definition").filter(has_text="Second")).to_be_visible()
-    page.get_by_label("Reason").fill("She still waits for an answer")
-    page.get_by_role("button", name="Reject").click()
-    expect(page.get_by_text("Rejected. Nothing was moved")).to_be_visible()
-    assert (State.APPROVED, State.REJECTED) == (state(review_page, first.id), state(review_page, second.id))
-    open_item(review_page, page, second.id)
-    expect(page.get_by_text("She still waits for an answer")).to_be_visible()
-    assert [] == console_errors(page)
-
-
 def test_a_person_settles_a_doubt(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
     page = browser_page_signed_in
     proposal = review_page.rows.proposal(reading("Perhaps"))
@@ -122,15 +105,6 @@ def test_what_changes_while_it_is_looked_at_is_told_and_a_decision_about_the_old
     expect(page.get_by_text("Approved. It is moved now.")).to_be_visible()
 
 
-def test_a_second_click_decides_nothing_twice(review_page: ReviewPage, browser_page_signed_in: Page) -> None:
-    page = browser_page_signed_in
-    proposal = review_page.rows.proposal(reading())
-    open_item(review_page, page, proposal.id)
-    page.get_by_role("button", name="Approve the move").dblclick()
-    expect(page.get_by_text("Approved. It is moved now.")).to_be_visible()
-    assert State.APPROVED is state(review_page, proposal.id)
-
-
 def test_after_a_session_ended_a_person_comes_back_to_where_they_were(
     review_page: ReviewPage, browser_page_signed_in: Page
 ) -> None:
@@ -146,24 +120,6 @@ def test_after_a_session_ended_a_person_comes_back_to_where_they_were(
     page.get_by_role("button", name="Sign in").click()
     expect(page).to_have_url(f"{review_page.url}/p/{proposal.id}")
     assert State.PENDING is state(review_page, proposal.id)
-
-
-def test_everything_works_without_javascript(review_page: ReviewPage, new_browser_page: NewPage) -> None:
-    page = new_browser_page(java_script_enabled=False)
-    proposals = [review_page.rows.proposal(reading(subject)) for subject in ("First", "Second")]
-    page.goto(f"{review_page.url}/link")
-    page.get_by_label("Code").fill(review_page.rows.link())
-    page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("link", name="First").click()
-    page.get_by_role("button", name="Approve the move").click()
-    expect(page.get_by_role("status").filter(has_text="Below is the next one.")).to_be_visible()
-    page.get_by_label("Reason").fill("No")
-    page.get_by_role("button", name="Reject").click()
-    assert [State.APPROVED, State.REJECTED] == [state(review_page, proposal.id) for proposal in proposals]
-    page.get_by_role("button", name="Stop all").click()
-    page.get_by_role("button", name="Resume").click()
-    page.get_by_role("button", name="Sign out").click()
-    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
 def test_every_page_fits_360_pixels(review_page: ReviewPage, new_browser_page: NewPage) -> None:
