@@ -17,7 +17,7 @@ from agent_reader.keep import Retention
 from agent_reader.store import catching_up, emails, mailboxes, progress, retention, search, threads
 from agent_reader.store.reader import MessageReader
 from agent_reader.store.reading import Reading
-from agent_reader.store.reading_process import ReadingProcesses
+from agent_reader.store.reading_pool import ReadingShare
 from agent_reader.store.set_aside import UNREADABLE_FIX
 from agent_reader.store.set_aside import put as put_aside
 from agent_reader.store.threads import Threaded
@@ -53,8 +53,8 @@ _MESSAGE_ERRORS: Final = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchE
 class AccountMirror:
     """One account's mirror. Each call is one transaction: all of it lands or nothing. Any thread may call.
 
-    `announce` is called after each commit that made a new state; `kept` is what is kept of messages; `processes` makes
-    what reads a long backlog; `identity` is what names messages.
+    `announce` is called after each commit that made a new state; `kept` is what is kept of messages; `processes`
+    gives a share in those that read a long backlog; `identity` is what names messages.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class AccountMirror:
         randomness: Randomness,
         announce: Callable[[], None],
         kept: Retention,
-        processes: Callable[[], ReadingProcesses],
+        processes: Callable[[], ReadingShare],
         identity: Identity,
     ) -> None:
         self._connection = connection

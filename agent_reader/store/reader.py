@@ -14,7 +14,8 @@ from agent_reader.identity import Identity, names_of
 from agent_reader.keep import Keep
 from agent_reader.store.reading import Reading
 from agent_reader.store.reading_child import answer
-from agent_reader.store.reading_process import CannotRead, ReadingProcesses
+from agent_reader.store.reading_pool import ReadingShare
+from agent_reader.store.reading_process import CannotRead
 from agent_reader.store.reading_wire import Answer, Asked, AskedHeader, AskedMessage
 from agent_reader.store.set_aside import UNREADABLE_FIX
 from agent_reader.store.threads import FirstHeader
@@ -30,12 +31,12 @@ Taken = tuple[int, MessageState, Reading]
 class MessageReader:
     """Has messages read. One thread asks; any may stop it.
 
-    `processes` makes what reads a long backlog; `identity` is what names messages.
+    `processes` gives a share in those that read a long backlog; `identity` is what names messages.
     """
 
-    def __init__(self, processes: Callable[[], ReadingProcesses], identity: Identity = Identity.OCTETS) -> None:
+    def __init__(self, processes: Callable[[], ReadingShare], identity: Identity = Identity.OCTETS) -> None:
         self._make, self._identity = processes, identity
-        self._processes: ReadingProcesses | None = None
+        self._processes: ReadingShare | None = None
         self._lock = threading.Lock()
         self._cannot = False
 
@@ -45,7 +46,7 @@ class MessageReader:
         return self._processes is not None
 
     def await_backlog(self, messages: int) -> int:
-        """Start processes where so many messages are to be read that they pay; end them where none are.
+        """Share in processes where so many messages are to be read that they pay; no more where none are.
 
         Returns how many batches it pays to have begun at once.
         """
@@ -62,7 +63,7 @@ class MessageReader:
         return processes.count + 1
 
     def end(self) -> None:
-        """End the processes; whoever waits for what they read gets `ReadingEnded`."""
+        """End this share in the processes; whoever waits for what they read gets `ReadingEnded`."""
         with self._lock:
             processes, self._processes = self._processes, None
         if processes is not None:

@@ -4,11 +4,13 @@ Run as `python -I -m agent_reader.store.reading_child` with an empty environment
 it (a fault in a library, its own limits) was one message's doing, which the reader then knows and sets aside.
 """
 
+import ctypes
 import gc
 import resource
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, Final
 
 import msgspec
@@ -27,6 +29,9 @@ _LIMITS: Final = (
     (resource.RLIMIT_FSIZE, 0),
     (resource.RLIMIT_AS, _MEMORY_OCTETS),
 )
+# linux/prctl.h
+_PR_SET_PDEATHSIG: Final = 1
+
 _NO_STATE: Final = MessageState(frozenset(), None)
 _WRITTEN: Final = msgspec.msgpack.Encoder()
 _READ: Final = msgspec.msgpack.Decoder(list[Asked])
@@ -34,6 +39,8 @@ _READ: Final = msgspec.msgpack.Decoder(list[Asked])
 
 def main() -> None:
     """Say that it is ready, then answer until the input ends."""
+    _end_with_the_reader()
+    _be_the_first_to_go()
     # Who started it ends it, by the end of its input or for good; a service manager tells the whole group.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
@@ -47,6 +54,18 @@ def main() -> None:
         while (payload := _frame(given)) is not None:
             for asked in _READ.decode(payload):
                 _say(taken, answer(asked))
+
+
+def _end_with_the_reader() -> None:
+    """Be killed when the reader's thread that began this ends: what it is at may take longer than anybody wants."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _be_the_first_to_go() -> None:
+    """Where memory runs out, this is taken and not the reader: it is one message's doing, and is begun anew."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
 
 
 def answer(asked: Asked) -> Answer:

@@ -1,8 +1,8 @@
 """Messages read by processes beside the reader while a long backlog comes in: more cores, and faults that stay there.
 
 Such a process is given octets and nothing else: no environment, no credential, no descriptor but its three. It is begun
-for a backlog and ended after it. A message that it dies of, or has not read within a minute, is tried again in a new
-process, and the third time told from the others; nothing else is lost.
+for a backlog and ended after it (`reading_pool.py`). A message that it dies of, or has not read within a minute, is
+tried again in a new process, and the third time told from the others; nothing else is lost.
 """
 
 import fcntl
@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Final
 
@@ -50,52 +49,6 @@ class _Died(Exception):  # noqa: N818 - what happened to the process
     pass
 
 
-def process_count(cores: int) -> int:
-    """Return how many processes read: a core is left to what fetches, stores and answers."""
-    return min(3, max(1, cores - 1))
-
-
-class ReadingProcesses:
-    """Some processes that read, each begun when there is work for it. Any thread may call."""
-
-    def __init__(self, count: int, command: Sequence[str] = CHILD, seconds: float = ANSWER_SECONDS) -> None:
-        self.count = count
-        self._all = [ReadingProcess(command, seconds) for _ in range(count)]
-        self._idle = list(self._all)
-        self._threads = ThreadPoolExecutor(count, "reading")
-
-    def begin(self) -> None:
-        """Start one of them, so that it is ready when the first messages are here."""
-        self._threads.submit(self._all[0].begin)
-
-    def read(self, asked: Sequence[Asked]) -> Future[list[Answer]]:
-        """Have these read: an answer for each. The future raises `CannotRead`, or `ReadingEnded` after `end`."""
-        try:
-            return self._threads.submit(self._read, asked)
-        except RuntimeError:
-            raise ReadingEnded from None
-
-    def pids(self) -> list[int]:
-        """Return the numbers of the processes that run."""
-        return [pid for each in self._all if (pid := each.pid) is not None]
-
-    def end(self) -> None:
-        """End the processes at once, and whatever is not read."""
-        for each in self._all:
-            each.stop()
-        self._threads.shutdown(wait=True, cancel_futures=True)
-        for each in self._all:
-            each.close()
-
-    def _read(self, asked: Sequence[Asked]) -> list[Answer]:
-        # As many threads as processes: there is always one.
-        process = self._idle.pop()
-        try:
-            return process.read(asked)
-        finally:
-            self._idle.append(process)
-
-
 class ReadingProcess:
     """One process that reads, begun anew when it died. One thread reads by it; any may end it."""
 
@@ -112,6 +65,11 @@ class ReadingProcess:
         """The number of the process, None where it does not run."""
         child = self._child
         return None if child is None or child.poll() is not None else child.pid
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was stopped for good."""
+        return self._ended
 
     def begin(self) -> None:
         """Start it where it does not run; it gets ready meanwhile."""

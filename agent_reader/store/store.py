@@ -22,7 +22,7 @@ from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import database, scoped
 from agent_reader.store.mirror import AccountMirror, Clock, Randomness
 from agent_reader.store.progress import Progress, read_progress
-from agent_reader.store.reading_process import ReadingProcesses, process_count
+from agent_reader.store.reading_pool import ReadingPool, ReadingShare, process_count
 from agent_reader.store.snapshot import MailboxCounts, Snapshot
 from agent_reader.store.status import Failure, Location, MirrorStatus, read_status
 from shared.link import MAX_COPIES, AccountStatus
@@ -43,8 +43,8 @@ _EPOCH_OCTETS: Final = 4
 _LEAST_ROOM_OCTETS: Final = 64 * 1024
 
 
-def _processes() -> ReadingProcesses:
-    return ReadingProcesses(process_count(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2))
+def _pool() -> ReadingPool:
+    return ReadingPool(process_count(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2))
 
 
 class _NarrowView:
@@ -103,7 +103,8 @@ class Store:
     `fresh_within` is how old the last whole round may be for the mirror to count as fresh; `announce` is called with
     the account's id after each commit that made a new state, from the thread that wrote; `boot` names this run of the
     machine; `retention` says by account what is kept of messages, everything where it says nothing; `identities` what
-    names messages, their octets where it says nothing; `processes` makes what reads a long backlog.
+    names messages, their octets where it says nothing; `processes` gives a share in those that read a
+    long backlog; left out, one pool reads for all accounts.
     """
 
     def __init__(  # noqa: PLR0913 - names at the call say what each is
@@ -117,7 +118,7 @@ class Store:
         boot: Callable[[], str | None] = database.boot_id,
         retention: Mapping[str, Retention] | None = None,
         identities: Mapping[str, Identity] | None = None,
-        processes: Callable[[], ReadingProcesses] = _processes,
+        processes: Callable[[], ReadingShare] | None = None,
     ) -> None:
         self._folder = folder
         self._clock = clock
@@ -127,7 +128,7 @@ class Store:
         self._boot = boot
         self._retention = dict(retention or {})
         self._identities = dict(identities or {})
-        self._processes = processes
+        self._processes = processes or _pool().share
         self._lock = threading.Lock()
         self._mirrors: dict[str, AccountMirror] = {}
         self._idle: dict[str, list[apsw.Connection]] = {}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import socket
-from typing import TYPE_CHECKING
+import sqlite3
+import threading
+from pathlib import Path
 
 import httpx
 import pytest
@@ -16,12 +19,10 @@ from agent_reader.app import serve
 from agent_reader.config import ReaderSettings
 from shared.bounded_http import BoundedProtocol
 from shared.settings import ConfigurationError, load_settings
-from tests.fakes.reader_process import ReaderFolder, subjects
+from tests.agent_reader.on_loopback import await_true
+from tests.fakes.reader_process import ReaderFolder, ReaderProcess, subjects
 from tests.servers.dovecot import Dovecot
 from tests.servers.proxy import BreakingProxy, BreakPoint
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -197,23 +198,80 @@ def test_it_ends_while_its_first_login_hangs(folder: ReaderFolder) -> None:
     assert "reader:ready" not in reader.text
 
 
-def test_a_reader_killed_in_the_middle_of_a_sync_goes_on_where_it_was(folder: ReaderFolder) -> None:
+def reading_processes(reader: ReaderProcess) -> list[int]:
+    """Those of a reader that have said what is to become of them, and read."""
+    found: list[int] = []
+    for children in Path(f"/proc/{reader.process.pid}/task").glob("*/children"):
+        # Some end while they are looked at, and so do threads.
+        with contextlib.suppress(OSError):
+            for pid in children.read_text().split():
+                ignored = re.search(r"^SigIgn:\t(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+                if ignored is not None and int(ignored[1], 16) >> (signal.SIGTERM - 1) & 1:
+                    found.append(int(pid))
+    return found
+
+
+def one_reading_process(reader: ReaderProcess) -> int:
+    await_true(lambda: bool(reading_processes(reader)))
+    return reading_processes(reader)[0]
+
+
+def is_over(pid: int) -> bool:
+    """Whether a process has ended; whoever inherited it may not have buried it yet."""
+    try:
+        return "State:\tZ" in Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return True
+
+
+def stored(folder: ReaderFolder) -> int:
+    with contextlib.closing(sqlite3.connect(folder.folder / "store" / "mail-shop.db")) as index:
+        return int(index.execute("SELECT count(*) FROM copies").fetchone()[0])
+
+
+def test_a_reader_ended_or_killed_while_processes_read_for_it_leaves_none_and_goes_on_where_it_was(
+    folder: ReaderFolder,
+) -> None:
     with folder.dovecot.connect() as owner:
-        for number in range(250):
+        for number in range(600):
             owner.append("INBOX", "", "", mail(f"number {number}"))
     token = folder.token()
-    # The first batch comes in; the second is asked for and never answered.
-    with BreakingProxy(folder.dovecot.port, b"UID FETCH 1:50 (FLAGS", BreakPoint.BLACKHOLE) as proxy:
-        folder.settings = {"port": proxy.port, "tls": "none"}
-        with folder.serve() as reader:
-            assert proxy.broken.wait(30)
-            reader.process.kill()
-    folder.settings = {}
+    # Stopped in the middle of a batch, they would not see that their input ended.
+    with folder.serve() as reader:
+        child = one_reading_process(reader)
+        os.kill(child, signal.SIGSTOP)
+        assert 0 == reader.end(by_signal=signal.SIGTERM)
+        assert is_over(child)
+    with folder.serve() as reader:
+        # As the kernel does where memory runs out: of all processes first to this one.
+        killed = one_reading_process(reader)
+        assert "1000" == Path(f"/proc/{killed}/oom_score_adj").read_text().strip()
+        os.kill(killed, signal.SIGKILL)
+        await_true(lambda: killed not in reading_processes(reader))
+        child = one_reading_process(reader)
+        pause = threading.Event()
+
+        def has_gone_on_a_little() -> bool:
+            os.kill(child, signal.SIGCONT)
+            pause.wait(0.005)
+            os.kill(child, signal.SIGSTOP)
+            return stored(folder) > 0
+
+        await_true(has_gone_on_a_little)
+        reader.process.kill()
+        reader.process.wait()
+        await_true(lambda: is_over(child))
+    with contextlib.closing(sqlite3.connect(folder.folder / "store" / "mail-shop.db")) as index:
+        assert [("ok",)] == index.execute("PRAGMA quick_check").fetchall()
+    left = 600 - stored(folder)
+    assert 0 < left < 600
     with folder.serve() as reader:
         address = reader.address()
-        reader.await_event("sync:round", whole=True, taken_in=50)
-        assert {f"number {number}" for number in range(250)} == subjects(address, token)
+        assert left == reader.await_event("sync:round", whole=True)["taken_in"]
+        assert {f"number {number}" for number in range(600)} == subjects(address, token)
+        assert [] == reading_processes(reader)
         assert 0 == reader.end(by_signal=signal.SIGTERM)
+    assert not any(line.get("set_aside") for line in reader.log)
 
 
 def test_tokens_are_made_listed_and_revoked_from_the_command_line(folder: ReaderFolder) -> None:

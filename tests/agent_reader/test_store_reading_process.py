@@ -18,7 +18,8 @@ from agent_reader.keep import Keep
 from agent_reader.store import Store
 from agent_reader.store.reader import LONG_BACKLOG
 from agent_reader.store.reading_child import answer
-from agent_reader.store.reading_process import CHILD, DIED, CannotRead, ReadingProcess, ReadingProcesses, process_count
+from agent_reader.store.reading_pool import ReadingPool, process_count
+from agent_reader.store.reading_process import CHILD, DIED, CannotRead, ReadingProcess
 from agent_reader.store.reading_wire import Asked, AskedHeader, AskedMessage
 from tests.agent_reader.mirrored import ACCOUNT, fetched, letter, listed
 
@@ -162,7 +163,7 @@ def test_a_process_that_cannot_be_started_says_so_and_the_reader_reads_itself(tm
             reading.read([asked(1, "one")])
         reading.close()
     folder = tmp_path / "store"
-    with closing(Store(folder, _now, processes=lambda: ReadingProcesses(1, ("/nonexistent",)))) as store:
+    with closing(Store(folder, _now, processes=ReadingPool(1, ("/nonexistent",)).share)) as store:
         mirror, inbox = _begun(store)
         takes = [mirror.begin_add(inbox, [fetched(uid, letter(f"letter {uid}"))]) for uid in (1, 2, 3)]
         for take in takes:
@@ -171,7 +172,7 @@ def test_a_process_that_cannot_be_started_says_so_and_the_reader_reads_itself(tm
 
 
 def test_one_message_that_kills_the_reading_is_set_aside_and_the_others_come_in(tmp_path: Path) -> None:
-    with closing(Store(tmp_path / "store", _now, processes=lambda: ReadingProcesses(2, FAULTY))) as store:
+    with closing(Store(tmp_path / "store", _now, processes=ReadingPool(2, FAULTY).share)) as store:
         mirror, inbox = _begun(store)
         texts = {1: "one", 2: _KILLER, 3: "three", 4: "four"}
         takes = [
@@ -193,7 +194,7 @@ def test_what_a_process_says_of_other_octets_is_not_believed(tmp_path: Path) -> 
         "child.main()\n"
     )
     folder = tmp_path / "store"
-    with closing(Store(folder, _now, processes=lambda: ReadingProcesses(1, (sys.executable, "-c", lying)))) as store:
+    with closing(Store(folder, _now, processes=ReadingPool(1, (sys.executable, "-c", lying)).share)) as store:
         mirror, inbox = _begun(store)
         mirror.begin_add(inbox, [fetched(1, letter("one"))])()
         assert {} == mirror.states(inbox)
@@ -201,16 +202,11 @@ def test_what_a_process_says_of_other_octets_is_not_believed(tmp_path: Path) -> 
 
 
 def test_an_end_interrupts_what_is_read_and_leaves_no_process(tmp_path: Path) -> None:
-    made: list[ReadingProcesses] = []
-
-    def make() -> ReadingProcesses:
-        made.append(ReadingProcesses(1, FAULTY))
-        return made[-1]
-
-    with closing(Store(tmp_path / "store", _now, processes=make)) as store:
+    pool = ReadingPool(1, FAULTY)
+    with closing(Store(tmp_path / "store", _now, processes=pool.share)) as store:
         mirror, inbox = _begun(store)
         mirror.begin_add(inbox, [fetched(1, letter("one"))])()
-        (pid,) = made[0].pids()
+        (pid,) = pool.pids()
         endless, waiting = (mirror.begin_add(inbox, [fetched(uid, letter(_HANGER))]) for uid in (2, 3))
         ending = threading.Thread(target=mirror.stop_reading)
         ending.start()
@@ -225,23 +221,69 @@ def test_an_end_interrupts_what_is_read_and_leaves_no_process(tmp_path: Path) ->
 
 
 def test_processes_are_there_for_a_long_backlog_and_end_with_it(tmp_path: Path) -> None:
-    made: list[ReadingProcesses] = []
-
-    def make() -> ReadingProcesses:
-        made.append(ReadingProcesses(1))
-        return made[-1]
-
-    with closing(Store(tmp_path / "store", _now, processes=make)) as store:
+    pool = ReadingPool(1)
+    with closing(Store(tmp_path / "store", _now, processes=pool.share)) as store:
         mirror = store.account(ACCOUNT)
         mirror.await_backlog(LONG_BACKLOG - 1)
-        assert [] == made
+        assert [] == pool.pids()
         mirror, inbox = _begun(store)
         mirror.await_backlog(LONG_BACKLOG)
-        assert 1 == len(made)
         mirror.begin_add(inbox, [fetched(1, letter("one"))])()
-        assert 1 == len(made[0].pids())
+        assert 1 == len(pool.pids())
         mirror.await_backlog(0)
-        assert [] == made[0].pids()
+        assert [] == pool.pids()
+
+
+def test_accounts_take_turns_and_none_holds_all_processes_while_another_has_a_backlog() -> None:
+    # The machine has room for one; a second is there while two accounts want it.
+    pool = ReadingPool(1, FAULTY)
+    huge, small = pool.share(), pool.share()
+    with ExitStack() as stack:
+        stack.callback(small.end)
+        stack.callback(huge.end)
+        hanging = [huge.read([asked(uid, _HANGER)]) for uid in range(2)]
+        for uid in range(3):
+            assert ["" for _ in range(2)] == [
+                each.error for each in small.read([asked(uid, "one"), asked(uid, "two")]).result(60)
+            ]
+        assert 2 == len(pool.pids())
+        # One account's end is no other's: what reads for the other reads on, and is taken for no fault of its mail.
+        huge.end()
+        for each in hanging:
+            assert isinstance(each.exception(60), ReadingEnded)
+        with pytest.raises(ReadingEnded):
+            huge.read([asked(1, "one")])
+        many = [small.read([asked(uid, f"letter {uid}")]) for uid in range(20)]
+        assert ["" for _ in range(20)] == [answer.error for each in many for answer in each.result(60)]
+        pids = pool.pids()
+        small.end()
+        assert [] == [pid for pid in pids if is_running(pid)]
+        assert [] == pool.pids()
+        # And again, from nothing.
+        again = pool.share()
+        stack.callback(again.end)
+        assert [""] == [each.error for each in again.read([asked(1, "one")]).result(60)]
+
+
+def test_whoever_comes_later_does_not_wait_for_all_that_others_have() -> None:
+    pool = ReadingPool(2)
+    shares = {name: pool.share() for name in ("first", "second", "third")}
+    ended: list[str] = []
+    with ExitStack() as stack:
+        for share in shares.values():
+            stack.callback(share.end)
+        # Both are there: what is measured is turns, not starts.
+        while len(pool.pids()) < 2:
+            for future in [share.read([asked(1, "a letter")]) for share in shares.values()]:
+                future.result(60)
+        futures = []
+        for name, share in shares.items():
+            for uid in range(20):
+                futures.append(share.read([asked(uid, "a letter")]))
+                futures[-1].add_done_callback(lambda _, whose=name: ended.append(whose))  # type: ignore[misc]  # a default
+        for future in futures:
+            future.result(60)
+    assert min(map(ended[:30].count, shares)) >= 3
 
 
 def test_a_core_is_left_to_the_reader() -> None:

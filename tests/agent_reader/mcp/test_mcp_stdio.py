@@ -109,7 +109,9 @@ async def test_a_client_reads_and_proposes_and_is_told_what_became_of_it(street:
         assert text_of(wrong).startswith("already_proposed: ")
         unstable = await client.call_tool("propose_move", {"id": "E" + "0" * 32, "to": "processed"})
         assert unstable.is_error
-        assert re.match("identity_unstable: .*octets twice.* can be read and not proposed", text_of(unstable), re.DOTALL)
+        assert re.match(
+            "identity_unstable: .*octets twice.* can be read and not proposed", text_of(unstable), re.DOTALL
+        )
     assert not street.standing.house.log.calls
 
 
