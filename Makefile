@@ -117,7 +117,7 @@ jmap-oracle: ## our Email/get beside Cyrus's, field by field; writes docs/jmap-o
 
 system: ## installed under a real systemd, with and without the gate, and besieged; as root, with systemd-container and debootstrap
 	@deploy/environment dev $(VENV)
-	@$(BIN)/python -m pytest --noconftest tests/system/check_*.py $(ARGS)
+	@$(BIN)/python -m pytest --noconftest -p tests.system.machines tests/system/check_*.py $(ARGS)
 
 docs: ## what is made from the code: docs/errors.md and docs/configuration.md
 	@deploy/environment dev $(VENV)

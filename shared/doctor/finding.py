@@ -75,6 +75,7 @@ class Fault(StrEnum):
     TOKEN_EXPIRING = "token_expiring"  # noqa: S105 - a code
     CLOCK = "clock"
     DISK = "disk"
+    TEMPORARY_FULL = "temporary_full"
     BACKUP_MISSING = "backup_missing"
     BACKUP_OLD = "backup_old"
     BACKUP_READABLE = "backup_readable"
@@ -156,6 +157,8 @@ WHY: Final = MappingProxyType(
         Fault.TOKEN_EXPIRING: "The agent will be refused when it ends.",
         Fault.CLOCK: "Expiry, order and every date on record are as wrong as the clock.",
         Fault.DISK: "A full disk stops the sync and every decision: what cannot be recorded is not done.",
+        Fault.TEMPORARY_FULL: "systemd makes folders there for each confined service that it starts: what runs "
+        "goes on, and what ended does not come back.",
         Fault.BACKUP_MISSING: "Journal, tokens and read log exist nowhere else.",
         Fault.BACKUP_OLD: "What happened since the last copy would be lost with the disk.",
         Fault.BACKUP_READABLE: _READS_STATE,

@@ -9,6 +9,7 @@ from shared.doctor.reach import look_at_reach
 from shared.doctor.second_way import look_for_second_ways
 from shared.doctor.separation import look_at_separation
 from shared.doctor.units import look_at_units
+from shared.doctor.upkeep import look_at_temporary
 from shared.doctor.users import NoAnswer
 
 
@@ -29,6 +30,7 @@ def look_at_machine(installation: Installation) -> Report:
         except NoAnswer as error:
             # An agent can end what is done under its uid; the other looks go on.
             looking.unseen.append(str(error))
+    look_at_temporary(looking)
     if installation.gate is not None and installation.is_reader:
         look_at_gate(installation.gate, installation, looking)
     return looking.report()

@@ -10,6 +10,10 @@ from shared.doctor.finding import Fault, Looking
 
 # A message of the largest size that is taken, several times over, and the database's own log.
 LEAST_FREE_OCTETS: Final = 512 * 1024 * 1024
+# Some folders of a service, and the manager's own files; any user of the machine can fill these places.
+_TEMPORARY: Final = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - nothing is made there
+LEAST_TEMPORARY_OCTETS: Final = 16 * 1024 * 1024
+LEAST_TEMPORARY_INODES: Final = 100
 # A person has a week to make a new one, and a week-end in between.
 EXPIRES_SOON: Final = timedelta(days=14)
 # Clocks of two machines that keep time differ by seconds.
@@ -29,6 +33,20 @@ def look_at_disk(folder: Path, looking: Looking, least: int = LEAST_FREE_OCTETS)
         looking.find(Fault.DISK, what, f"df -h {folder}   # then make room, or keep less: `keep`, `keep_days`")
     if found.f_files and not found.f_favail:
         looking.find(Fault.DISK, f"no inode is free for {folder}", f"df -i {folder}")
+
+
+def look_at_temporary(
+    looking: Looking, folders: Iterable[Path] = _TEMPORARY, least: int = LEAST_TEMPORARY_OCTETS
+) -> None:
+    """Look at how much room is left where every user may write, in octets and in files."""
+    for folder in folders:
+        found = os.statvfs(folder)
+        has_inodes = not found.f_files or found.f_favail >= LEAST_TEMPORARY_INODES
+        if found.f_bavail * found.f_frsize < least or not has_inodes:
+            fix = (
+                f"df -h {folder}; df -i {folder}; find {folder} -xdev -printf '%u\\n' | sort | uniq -c   # whose it is"
+            )
+            looking.find(Fault.TEMPORARY_FULL, f"{folder} is full", fix)
 
 
 def look_at_tokens(tokens: Iterable[tuple[str, str, datetime]], now: datetime, make: str, looking: Looking) -> None:

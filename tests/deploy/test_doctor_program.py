@@ -28,7 +28,7 @@ from change_executor.intake.proposer_tokens import create_token
 from change_executor.journal.open import open_journal
 from shared.doctor.copying import look_at_backup
 from shared.doctor.finding import Fault, Looking, Report
-from shared.doctor.upkeep import look_at_date, look_at_disk, look_at_tokens
+from shared.doctor.upkeep import look_at_date, look_at_disk, look_at_temporary, look_at_tokens
 from shared.settings import load_settings
 from tests.fakes.imap_server import ScriptedImapServer
 from tests.fakes.imap_world import PLAIN, ImapWorld
@@ -273,12 +273,14 @@ def test_a_full_disk_and_a_wrong_clock_are_found(tmp_path: Path) -> None:
     looking = Looking()
     look_at_disk(tmp_path, looking, least=1)
     look_at_date("Mon, 30 Nov 2026 02:00:00 GMT", "the provider", datetime(2026, 11, 30, 2, 1, tzinfo=UTC), looking)
+    look_at_temporary(looking, [tmp_path], least=1)
     look_at_date("nonsense", "the provider", NOW, looking)
     look_at_date(None, "the provider", NOW, looking)
     assert [] == looking.findings
     look_at_disk(tmp_path, looking, least=2**62)
+    look_at_temporary(looking, [tmp_path], least=2**62)
     look_at_date("Mon, 30 Nov 2026 02:00:00 GMT", "the provider", datetime(2026, 11, 30, 3, tzinfo=UTC), looking)
-    assert {Fault.DISK, Fault.CLOCK} == faults(looking.report())
+    assert {Fault.DISK, Fault.TEMPORARY_FULL, Fault.CLOCK} == faults(looking.report())
 
 
 def test_the_clock_is_compared_with_that_of_the_provider_of_a_login_by_consent(server: Dovecot, tmp_path: Path) -> None:

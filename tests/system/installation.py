@@ -177,6 +177,12 @@ def doctor(machine: Machine) -> tuple[int, set[str], str]:
     return done.returncode, {each["code"] for report in reports for each in report["findings"]}, done.stdout
 
 
+def doctor_of_machine(machine: Machine) -> set[str]:
+    """The codes that are found from outside, without a unit that starts."""
+    done = machine.run("agent-reader", "doctor", "--part", "machine", "--json")
+    return {each["code"] for each in json.loads(done.stdout)["findings"]}
+
+
 def service_shell(machine: Machine, service: str) -> list[str]:
     """A shell under just what the unit says, beside the service."""
     kept = ("ExecStart", "Type", "NotifyAccess", "Restart", "WatchdogSec", "LoadCredential", "Timeout", "RestartSec")
