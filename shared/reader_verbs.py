@@ -36,6 +36,9 @@ _OFFSET: Final = rb"(?:0|[1-9][0-9]{0,9})"
 # What threads a message (RFC 8621 §3), and no more of its header: a tenth of it.
 THREAD_FIELDS: Final = "BODY.PEEK[HEADER.FIELDS (MESSAGE-ID IN-REPLY-TO REFERENCES SUBJECT)]"
 
+# RFC 5819: by these a mailbox in which nothing happened is known without being opened.
+LISTED_STATUS: Final = "STATUS (MESSAGES UIDNEXT UIDVALIDITY HIGHESTMODSEQ)"
+
 _STATUS_ITEM: Final = _any_of(b"MESSAGES", b"UIDNEXT", b"UIDVALIDITY", b"UNSEEN", b"HIGHESTMODSEQ")
 # BODY[...] without PEEK, RFC822 and RFC822.TEXT set \Seen (RFC 9051 §6.4.5): they are not here.
 _FETCH_ITEM: Final = _any_of(
@@ -67,7 +70,13 @@ READER_TABLE: Final = VerbTable(
         # After login.
         b"ENABLE": _whole(_any_of(b"CONDSTORE", b"QRESYNC")),
         b"NAMESPACE": _NOTHING,
-        b"LIST": _whole(b'"" ' + QUOTED + rb"(?: RETURN \(SUBSCRIBED(?: SPECIAL-USE)?\))?"),
+        b"LIST": _whole(
+            b'"" '
+            + QUOTED
+            + rb"(?: RETURN \(SUBSCRIBED(?: SPECIAL-USE)?(?: "
+            + re.escape(LISTED_STATUS.encode())
+            + rb")?\))?"
+        ),
         b"LSUB": _whole(b'"" ' + QUOTED),
         b"STATUS": _whole(MAILBOX + b" " + _list_of(_STATUS_ITEM)),
         # RFC 5465: what the server tells unasked; nothing of a message but that it is there.

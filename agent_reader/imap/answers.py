@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from imapclient import imap_utf7
@@ -15,7 +16,7 @@ from imapclient.exceptions import ProtocolError
 from imapclient.response_parser import parse_fetch_response, parse_response
 
 from agent_reader.imap.uid_ranges import UidRanges
-from agent_reader.imap.values import MessageState
+from agent_reader.imap.values import MailboxStatus, MessageState
 
 # A line of a response, or the line up to a literal together with the literal.
 Record = bytes | tuple[bytes, bytes]
@@ -23,6 +24,8 @@ Record = bytes | tuple[bytes, bytes]
 _FETCH_BEGINS: Final = re.compile(rb"[0-9]+ \(")
 # Octets of a mailbox name; no server makes longer ones, and a command line must be able to carry it.
 _LONGEST_NAME: Final = 4_096
+# Some hundred octets each.
+_REMEMBERED_LINES: Final = 2_048
 _LIST_BEGINS: Final = re.compile(rb"\(")
 # Every record of STATUS but the rest of a response after a literal, which begins with a blank.
 _STATUS_BEGINS: Final = re.compile(rb"[^ ]")
@@ -68,20 +71,28 @@ class ListLine:
 def list_lines(records: Iterable[Record | None]) -> Iterator[ListLine]:
     """Read LIST responses; a line that cannot be read, or a name that no command can carry, is left out."""
     for response in _responses(records, _LIST_BEGINS):
-        try:
-            attributes, delimiter, name = parse_response(response)[:3]
-            wire = _octets(name).decode("ascii")
-            decoded = _decoded_name(wire)
-        except (ProtocolError, ValueError, TypeError, IndexError):
-            continue
-        spelled = frozenset(_octets(attribute).decode("ascii", "replace") for attribute in attributes or ())
-        if wire.isprintable() and len(wire) <= _LONGEST_NAME:
-            yield ListLine(
-                decoded,
-                wire,
-                _octets(delimiter).decode("ascii", "replace") if delimiter is not None else None,
-                frozenset(_ATTRIBUTES.get(attribute.lower(), attribute) for attribute in spelled),
-            )
+        if (line := _list_line(tuple(response))) is not None:
+            yield line
+
+
+# From round to round a server says the same, and reading it is most of what a round without news costs.
+@lru_cache(maxsize=_REMEMBERED_LINES)
+def _list_line(response: tuple[Record, ...]) -> ListLine | None:
+    try:
+        attributes, delimiter, name = parse_response(list(response))[:3]
+        wire = _octets(name).decode("ascii")
+        decoded = _decoded_name(wire)
+    except (ProtocolError, ValueError, TypeError, IndexError):
+        return None
+    if not wire.isprintable() or len(wire) > _LONGEST_NAME:
+        return None
+    spelled = frozenset(_octets(attribute).decode("ascii", "replace") for attribute in attributes or ())
+    return ListLine(
+        decoded,
+        wire,
+        _octets(delimiter).decode("ascii", "replace") if delimiter is not None else None,
+        frozenset(_ATTRIBUTES.get(attribute.lower(), attribute) for attribute in spelled),
+    )
 
 
 def _decoded_name(wire: str) -> str:
@@ -222,12 +233,47 @@ def status_names(records: Iterable[Record | None]) -> list[str | None]:
     names: list[str | None] = []
     for response in _responses(records, _STATUS_BEGINS):
         try:
-            name = _octets(parse_response(response)[0])
-            # Dovecot 2.3 writes a name here as it is, and not as it travels elsewhere.
-            names.append(_decoded_name(name.decode("ascii")) if name.isascii() else name.decode("utf-8"))
+            names.append(_status_name(parse_response(response)[0]))
         except (ProtocolError, ValueError, TypeError, IndexError):
             names.append(None)
     return names
+
+
+def statuses(records: Iterable[Record | None]) -> dict[str, MailboxStatus]:
+    """Read STATUS responses by mailbox name; one that does not tell everything, or two of one name, are left out."""
+    found: dict[str, MailboxStatus | None] = {}
+    for response in _responses(records, _STATUS_BEGINS):
+        if (read := _status(tuple(response))) is not None:
+            name, status = read
+            found[name] = status if name not in found else None
+    return {name: status for name, status in found.items() if status is not None}
+
+
+@lru_cache(maxsize=_REMEMBERED_LINES)
+def _status(response: tuple[Record, ...]) -> tuple[str, MailboxStatus | None] | None:
+    try:
+        name, items = parse_response(list(response))
+        told = {item.upper(): number for item, number in zip(items[::2], items[1::2], strict=True)}
+        return _status_name(name), _status_of(told)
+    except (ProtocolError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def _status_of(told: Mapping[bytes, object]) -> MailboxStatus | None:
+    numbers = [told.get(item) for item in (b"UIDVALIDITY", b"UIDNEXT", b"MESSAGES", b"HIGHESTMODSEQ")]
+    match numbers:
+        # RFC 7162 §3.1.7: 0 where a mailbox has no mod-sequences. The first two are never 0.
+        case [int() as uidvalidity, int() as uidnext, int() as messages, int() as highestmodseq] if (
+            uidvalidity and uidnext and highestmodseq
+        ):
+            return MailboxStatus(uidvalidity, uidnext, messages, highestmodseq)
+    return None
+
+
+def _status_name(untrusted_name: object) -> str:
+    name = _octets(untrusted_name)
+    # Dovecot 2.3 writes a name here as it is, and not as it travels elsewhere.
+    return _decoded_name(name.decode("ascii")) if name.isascii() else name.decode("utf-8")
 
 
 def identity_of(token: object) -> str | None:

@@ -15,11 +15,13 @@ from agent_reader.errors import Refused, Throttled
 from agent_reader.imap import answers
 from agent_reader.imap.answers import Record
 from agent_reader.imap.uid_ranges import UidRanges
-from agent_reader.imap.values import Examined, ListedMailbox, Resync
+from agent_reader.imap.values import Examined, ListedMailbox, MailboxStatus, Resync
 from shared.imap_guard import GuardRefusal
 from shared.imap_login import READ_SECONDS, GuardedClient, ImapFailure, ImapLogin, connect, protocol_failure
-from shared.reader_verbs import CLIENT_NAME, READER_TABLE
+from shared.reader_verbs import CLIENT_NAME, LISTED_STATUS, READER_TABLE
 
+# What a server says unasked of the open mailbox that is news. RECENT and FLAGS come with EXISTS, or tell nothing.
+NEWS_OF_THE_MAILBOX: Final = frozenset({"EXISTS", "EXPUNGE", "VANISHED", "FETCH"})
 # Each in the order of trust: what ENABLED names is on, and the second comes with the first (RFC 7162 §3.2.3).
 _ENABLING: Final = ("QRESYNC", "CONDSTORE")
 
@@ -32,7 +34,7 @@ class Connection:
         self._imap = client._imap  # noqa: SLF001 - imapclient has no way to send what it cannot parse
         self._where = where
         self._is_finished = False
-        self._is_open = False
+        self._open_mailbox: str | None = None
         self._wire_names: dict[str, str] = {}
         self._prefixes: list[str] | None = None
         self._condstore = False
@@ -67,21 +69,36 @@ class Connection:
         return bool(self._client.has_capability(capability))
 
     @property
+    def lists_status(self) -> bool:
+        """Whether LIST can tell how each mailbox stands (RFC 5819), by mod-sequences that are on."""
+        return self._condstore and self.can("LIST-EXTENDED") and self.can("LIST-STATUS")
+
+    @property
+    def open_mailbox(self) -> str | None:
+        """The name of the mailbox that is open."""
+        return self._open_mailbox
+
+    @property
     def octets_received(self) -> int:
         """How many octets the server sent so far."""
         return self._client.octets_received
 
-    def list_mailboxes(self) -> list[ListedMailbox]:
-        """List every mailbox of every namespace. Raises `Refused`, `ImapFailure`."""
-        lines = {line.name: line for line in self._list("*")}
+    def list_mailboxes(self, *, with_status: bool = False) -> list[ListedMailbox]:
+        """List every mailbox of every namespace. Raises `Refused`, `ImapFailure`.
+
+        `with_status`: how each stands is asked in the same breath, where the server can.
+        """
+        returned = self._list_options(with_status=with_status)
+        lines, statuses = self._list("*", returned)
         for prefix in self._namespace_prefixes():
             # RFC 2342: some servers show other namespaces only to those who ask for each.
             with contextlib.suppress(Refused):
-                lines = {line.name: line for line in self._list(prefix + "*")} | lines
+                of_others, others = self._list(prefix + "*", returned)
+                lines, statuses = of_others | lines, others | statuses
         subscribed = self._subscribed(lines)
         self._wire_names = {name: line.wire for name, line in lines.items()}
         return [
-            ListedMailbox(line.name, line.delimiter, line.attributes, line.name in subscribed)
+            ListedMailbox(line.name, line.delimiter, line.attributes, line.name in subscribed, statuses.get(line.name))
             for line in lines.values()
         ]
 
@@ -102,11 +119,19 @@ class Connection:
         with self._reading():
             return examined, Resync(answers.states(self._untagged("FETCH")), self._vanished())
 
+    def refresh(self) -> bool:
+        """Let the server see what happened in the open mailbox (NOOP, RFC 9051 §6.1.2); whether it tells of anything.
+
+        STATUS of an open mailbox may be of when it was opened, or last refreshed.
+        """
+        self._ask("NOOP")
+        return not NEWS_OF_THE_MAILBOX.isdisjoint(self._imap.untagged_responses)
+
     def unselect(self) -> None:
         """Leave the mailbox where the server can (RFC 3691); CLOSE is not in the table."""
-        if self._is_open and self.can("UNSELECT"):
+        if self._open_mailbox is not None and self.can("UNSELECT"):
             self._ask("UNSELECT")
-            self._is_open = False
+            self._open_mailbox = None
 
     def _introduce(self) -> None:
         if self.can("ID"):
@@ -126,9 +151,9 @@ class Connection:
 
     def _examine(self, name: str, parameter: str = "") -> Examined:
         # RFC 9051 §6.3.2: a refused EXAMINE leaves no mailbox open.
-        self._is_open = False
+        self._open_mailbox = None
         self._ask("EXAMINE", self._quoted(name), *((parameter,) if parameter else ()))
-        self._is_open = True
+        self._open_mailbox = name
         seen: Mapping[str, list[Record]] = dict(self._imap.untagged_responses)
         uidvalidity = answers.leading_number(seen.get("UIDVALIDITY", ()))
         if uidvalidity is None or "READ-WRITE" in seen:
@@ -151,11 +176,22 @@ class Connection:
         sets = (record for record in self._untagged("VANISHED") if isinstance(record, bytes))
         return UidRanges.parsed(words[-1] for record in sets if (words := record.split()))
 
-    def _list(self, pattern: str) -> list[answers.ListLine]:
-        special = " SPECIAL-USE" if self.can("SPECIAL-USE") else ""
-        returned = (f"RETURN (SUBSCRIBED{special})",) if self.can("LIST-EXTENDED") else ()
+    def _list_options(self, *, with_status: bool) -> tuple[str, ...]:
+        if not self.can("LIST-EXTENDED"):
+            return ()
+        options = ["SUBSCRIBED"]
+        if self.can("SPECIAL-USE"):
+            options.append("SPECIAL-USE")
+        if with_status and self.lists_status:
+            options.append(LISTED_STATUS)
+        return (f"RETURN ({' '.join(options)})",)
+
+    def _list(
+        self, pattern: str, returned: Sequence[str]
+    ) -> tuple[dict[str, answers.ListLine], dict[str, MailboxStatus]]:
         self._ask("LIST", '""', _quoted(imap_utf7.encode(pattern)), *returned)
-        return list(answers.list_lines(self._untagged("LIST")))
+        lines = {line.name: line for line in answers.list_lines(self._untagged("LIST"))}
+        return lines, answers.statuses(self._untagged("STATUS"))
 
     def _namespace_prefixes(self) -> list[str]:
         # RFC 2342 §5: they are of the login; asked once a connection, and not in each round.

@@ -1,17 +1,13 @@
 """A connection that waits for what the server says unasked: IDLE (RFC 2177), and NOTIFY (RFC 5465) before it."""
 
 from collections.abc import Callable
-from typing import Final
 
 from imapclient.exceptions import IMAPClientError
 
 from agent_reader.errors import Refused
 from agent_reader.imap import answers
-from agent_reader.imap.connection import Connection, text_of
+from agent_reader.imap.connection import NEWS_OF_THE_MAILBOX, Connection, text_of
 from agent_reader.imap.values import Heard
-
-# What of the open mailbox is news. RECENT and FLAGS come with EXISTS, or tell nothing.
-_OF_THE_MAILBOX: Final = frozenset({"EXISTS", "EXPUNGE", "VANISHED", "FETCH"})
 
 
 class PushConnection(Connection):
@@ -63,7 +59,7 @@ class PushConnection(Connection):
         untagged = self._imap.untagged_responses
         names = answers.status_names(untagged.get("STATUS", ()))
         heard = Heard(
-            selected=not _OF_THE_MAILBOX.isdisjoint(untagged),
+            selected=not NEWS_OF_THE_MAILBOX.isdisjoint(untagged),
             mailboxes=frozenset(name for name in names if name is not None),
             anything=None in names or "LIST" in untagged,
         )

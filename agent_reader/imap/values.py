@@ -1,20 +1,35 @@
 """What a mail server shows, as values: a listed mailbox, an examined one, a message's state, a fetched message."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from agent_reader.imap.uid_ranges import UidRanges
 
 
 @dataclass(frozen=True, slots=True)
+class MailboxStatus:
+    """How a mailbox stands, as STATUS tells without opening it (RFC 9051 §6.3.11, RFC 7162 §3.1.7)."""
+
+    uidvalidity: int
+    uidnext: int
+    messages: int
+    highestmodseq: int
+
+
+@dataclass(frozen=True, slots=True)
 class ListedMailbox:
-    r"""A mailbox as LIST shows it: decoded name, hierarchy delimiter, attributes (`\Noselect`, `\Sent`, ...)."""
+    r"""A mailbox as LIST shows it: decoded name, hierarchy delimiter, attributes (`\Noselect`, `\Sent`, ...).
+
+    `status` is there where it was asked for and the server tells all of it (RFC 5819); it is no part of what the
+    mailbox is.
+    """
 
     name: str
     delimiter: str | None
     attributes: frozenset[str]
     subscribed: bool
+    status: MailboxStatus | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +41,13 @@ class Examined:
     exists: int
     highestmodseq: int | None
     mailbox_id: str | None
+
+    @property
+    def status(self) -> MailboxStatus | None:
+        """The same as STATUS tells it; None without CONDSTORE, where it says too little."""
+        if self.highestmodseq is None:
+            return None
+        return MailboxStatus(self.uidvalidity, self.uidnext, self.exists, self.highestmodseq)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,4 +55,7 @@ def add_copies(writing: Writing, mailbox_id: str, copies: Iterable[KnownCopy]) -
 
 def reached(writing: Writing, mailbox_key: int, highestmodseq: int | None) -> None:
     """Record up to where the messages that are held are as the server has them, while others are missing still."""
-    writing.connection.execute("UPDATE mailboxes SET highestmodseq = ? WHERE key = ?", (highestmodseq, mailbox_key))
+    # No mailbox has the UIDNEXT 0: by this it is not taken for whole, whatever STATUS says, until it was looked at.
+    writing.connection.execute(
+        "UPDATE mailboxes SET highestmodseq = ?, uidnext = 0 WHERE key = ?", (highestmodseq, mailbox_key)
+    )

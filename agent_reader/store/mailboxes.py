@@ -11,11 +11,13 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+import apsw
+
 from agent_reader.identity import Identity
 from agent_reader.store import emails, threads
 from agent_reader.store.changes import ChangeKind
 from agent_reader.store.writing import Writing
-from agent_reader.sync.mirror import KnownMailbox, ListedMailbox
+from agent_reader.sync.mirror import KnownMailbox, ListedMailbox, MailboxStatus
 
 MakeId = Callable[[], str]
 
@@ -67,11 +69,26 @@ def key_of(writing: Writing, handle: str) -> int:
     return int(key)
 
 
-def known(rows: Iterable[tuple[str, str, int, int | None, int, int | None]]) -> list[KnownMailbox]:
+def known(connection: apsw.Connection) -> list[KnownMailbox]:
     """Return mailboxes as sync sees them, INBOX first."""
+    rows = connection.execute(
+        "SELECT handle, name, selectable, uidvalidity, uidnext, highestmodseq, expected FROM mailboxes "
+        "WHERE standing <> 'gone'"
+    )
     found = [
-        KnownMailbox(handle, name, bool(selectable), uidvalidity, uidnext, highestmodseq)
-        for handle, name, selectable, uidvalidity, uidnext, highestmodseq in rows
+        KnownMailbox(
+            handle,
+            name,
+            bool(selectable),
+            uidvalidity,
+            uidnext,
+            highestmodseq,
+            # Without the others it was never whole, or is not any more.
+            MailboxStatus(uidvalidity, uidnext, expected, highestmodseq)
+            if uidvalidity and uidnext and highestmodseq and expected is not None
+            else None,
+        )
+        for handle, name, selectable, uidvalidity, uidnext, highestmodseq, expected in rows
     ]
     return sorted(found, key=lambda mailbox: (mailbox.name.upper() != "INBOX", mailbox.name))
 
@@ -142,6 +159,18 @@ def looked(writing: Writing, key: int, uidnext: int, highestmodseq: int | None) 
             (key,),
         ).get
         _decide(writing, key, twin)
+
+
+def found_unchanged(writing: Writing, handles: Iterable[str]) -> None:
+    """Record that mailboxes which are whole are so still."""
+    handles = list(handles)
+    if handles:
+        tick = writing.tick()
+        writing.connection.executemany(
+            "UPDATE mailboxes SET looked_tick = ?, looked_at = ?, failed_at = NULL, failure_code = NULL, "
+            "failure_detail = NULL, failure_fix = NULL WHERE handle = ? AND standing <> 'gone'",
+            [(tick, writing.now, handle) for handle in handles],
+        )
 
 
 def recognise(writing: Writing, key: int, email_ids: Mapping[int, str]) -> None:

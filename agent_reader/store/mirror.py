@@ -73,6 +73,10 @@ class AccountMirror:
         self._announce = announce
         self._retention = kept
         self._lock = threading.RLock()
+        # What LIST said last: the same once more changes nothing.
+        self._listing: tuple[ListedMailbox, ...] | None = None
+        # Whether words came in since the search table's pieces were counted, which takes the longer the more there are.
+        self._is_to_be_joined = True
         self._identity = identity
         self._reader = MessageReader(processes, identity)
 
@@ -81,19 +85,18 @@ class AccountMirror:
 
         What has a name of the other kind, from before the settings changed, is read anew.
         """
+        listing = tuple(listing)
+        if listing == self._listing:
+            return
         with self._writing() as writing:
             mailboxes.restart_named_otherwise(writing, self._identity)
             mailboxes.put_listing(writing, listing, self._new_mailbox_id)
+        self._listing = listing
 
     def mailboxes(self) -> list[KnownMailbox]:
         """Return every mailbox that is listed now, INBOX first."""
         with self._lock:
-            return mailboxes.known(
-                self._connection.execute(
-                    "SELECT handle, name, selectable, uidvalidity, uidnext, highestmodseq FROM mailboxes "
-                    "WHERE standing <> 'gone'"
-                )
-            )
+            return mailboxes.known(self._connection)
 
     def is_threaded(self) -> bool:
         """Whether ids can be given: the newest messages were threaded, or some came in without that."""
@@ -267,9 +270,19 @@ class AccountMirror:
         with self._writing() as writing:
             mailboxes.looked(writing, mailboxes.key_of(writing, mailbox_id), uidnext, highestmodseq)
 
-    def settle(self) -> None:
-        """Destroy held Emails whose every mailbox was looked at once after the last copy vanished: end of a round."""
+    def found_unchanged(self, mailbox_ids: Collection[str]) -> None:
+        """Record that these mailboxes, which were whole, are as they were just now."""
+        if mailbox_ids:
+            with self._writing() as writing:
+                mailboxes.found_unchanged(writing, mailbox_ids)
+
+    def settle(self, unchanged: Collection[str] = ()) -> None:
+        """Destroy held Emails whose every mailbox was looked at once after the last copy vanished: end of a round.
+
+        `unchanged`: as `found_unchanged`, where nothing else was looked at in this round.
+        """
         with self._writing() as writing:
+            mailboxes.found_unchanged(writing, unchanged)
             mailboxes.settle(writing)
             writing.forget_changes(writing.now - _CHANGES_KEPT_SECONDS)
         self._bring_down()
@@ -313,6 +326,9 @@ class AccountMirror:
 
     def _join_pieces(self) -> None:
         """Have questions look into one piece of the search table rather than into a dozen."""
+        if not self._is_to_be_joined:
+            return
+        self._is_to_be_joined = False
         with self._lock:
             is_more = is_first = search.is_scattered(self._connection)
         while is_more:
@@ -338,6 +354,7 @@ class AccountMirror:
                     raise IndexFull from None
                 raise
         if has_new_state:
+            self._is_to_be_joined = True
             self._announce()
 
     def _put(

@@ -43,4 +43,10 @@ def forget_older_readings(connection: apsw.Connection) -> None:
     # Asked first: a command that only looks must not wait for the daemon's transaction.
     stale = connection.execute("SELECT 1 FROM set_aside WHERE version <> ? LIMIT 1", (reading_version(),)).get
     if stale is not None:
-        connection.execute("DELETE FROM set_aside WHERE version <> ?", (reading_version(),))
+        with connection:
+            # What is forgotten is missing: the mailbox is not whole any more (`catching_up.reached`).
+            connection.execute(
+                "UPDATE mailboxes SET uidnext = 0 WHERE key IN (SELECT mailbox_key FROM set_aside WHERE version <> ?)",
+                (reading_version(),),
+            )
+            connection.execute("DELETE FROM set_aside WHERE version <> ?", (reading_version(),))

@@ -102,7 +102,9 @@ def _look_further(session: ReadOnlySession, mirror: Mirror, ahead: Ahead, shelf:
     seen = {hash((shelf.mailbox.id, uid)) for uid in uids if uid in shelf.known}
     if not wanted:
         return seen
-    if session.examine(shelf.mailbox.name).uidvalidity != shelf.uidvalidity:
+    # While it is open its UIDs mean what they meant; to open it anew can cost the server more than the headers.
+    is_open = session.open_mailbox == shelf.mailbox.name
+    if not is_open and session.examine(shelf.mailbox.name).uidvalidity != shelf.uidvalidity:
         shelf.done = len(shelf.uids)
         return seen
     headers = session.thread_headers(wanted)

@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from datetime import datetime, timedelta
+from typing import Final, assert_never
 
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.imap.uid_ranges import UidRanges
-from agent_reader.imap.values import Examined, MessageState, Resync
+from agent_reader.imap.values import Examined, MailboxStatus, MessageState, Resync
 from agent_reader.sync.mirror import KnownMailbox, Mirror
 from agent_reader.sync.order import Backlog
 from agent_reader.sync.plan import (
@@ -26,6 +27,9 @@ from agent_reader.sync.plan import (
 )
 from shared.imap_login import ImapFailure
 
+# What a server that tells by STATUS what it saw long ago holds back comes in so late at most.
+_OPENED_AT_LEAST_EVERY: Final = timedelta(minutes=10)
+
 
 @dataclass(slots=True)
 class Memory:
@@ -34,7 +38,7 @@ class Memory:
     `attempts`: failures by UID. `most_messages`: how many the next fetch may name. `in_pieces`: UIDs that were larger
     than stated. `trusted`: the mirror's UIDs are this login's. `caught_up`: what EXAMINE said when the mirror was last
     brought up to it, but for the `backlog` and the `pending` UIDs, which failed. `is_told`: QRESYNC is used. `said`:
-    the refusal last reported.
+    the refusal last reported. `opened_at`: since when no more than its STATUS was asked for.
     """
 
     attempts: Counter[int] = field(default_factory=Counter)
@@ -46,11 +50,30 @@ class Memory:
     pending: set[int] = field(default_factory=set)
     is_told: bool = True
     said: str | None = None
+    opened_at: datetime | None = None
 
     @property
     def is_complete(self) -> bool:
         """Whether everything that the mailbox was seen to have is in the mirror."""
         return self.caught_up is not None and not self.pending and not len(self.backlog)
+
+    def is_unchanged(self, mailbox: KnownMailbox, status: MailboxStatus | None, now: datetime) -> bool:
+        """Whether a mailbox need not be opened, by what the server tells without that: all of it is in the mirror.
+
+        Only where it keeps mod-sequences, which count changed flags too; and now and then it is opened all the same,
+        since some may tell by STATUS what they saw long ago.
+        """
+        if status is None or not self.trusted or self.said is not None:
+            return False
+        if self.caught_up is None and status == mailbox.whole_at:
+            # Another process brought the mirror up to this.
+            self.caught_up = Examined(
+                status.uidvalidity, status.uidnext, status.messages, status.highestmodseq, mailbox_id=None
+            )
+            self.opened_at = now
+        if self.caught_up is None or self.caught_up.status != status or self.opened_at is None:
+            return False
+        return self.is_complete and now - self.opened_at < _OPENED_AT_LEAST_EVERY
 
 
 @dataclass(slots=True)
@@ -84,11 +107,12 @@ class Look:
         self._gone: set[int] = set()
         self._missing: set[int] = set()
 
-    def catch_up(self) -> None:
+    def catch_up(self, now: datetime) -> None:
         """Bring the mirror up to the mailbox; what is missing is in the memory's backlog. Raises as the session."""
         examined = self._opened()
-        # Without MODSEQ the same numbers can hide changed flags.
-        if self._memory.caught_up == examined and examined.highestmodseq is not None:
+        self._memory.opened_at = now
+        if self._is_as_before(examined):
+            self._memory.caught_up = examined
             self._resume(examined)
             return
         self._memory.caught_up = None
@@ -101,6 +125,14 @@ class Look:
         self._memory.caught_up = examined
         self._memory.pending.clear()
         self._memory.backlog = Backlog(sorted(self._missing))
+
+    def _is_as_before(self, examined: Examined) -> bool:
+        before = self._memory.caught_up
+        # Without MODSEQ the same numbers can hide changed flags.
+        if before is None or examined.status is None or before.status != examined.status:
+            return False
+        # By STATUS alone the name of the mailbox was not told (RFC 8474).
+        return before.mailbox_id in (examined.mailbox_id, None) and not (self._resync and self._resync.changed)
 
     def _resume(self, examined: Examined) -> None:
         if self._memory.pending:

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agent_reader.imap.uid_ranges import UidRanges
-from agent_reader.imap.values import Examined, FetchedMessage, ListedMailbox, MessageState, ThreadHeader
+from agent_reader.imap.values import (
+    Examined,
+    FetchedMessage,
+    ListedMailbox,
+    MailboxStatus,
+    MessageState,
+    ThreadHeader,
+)
 
 __all__ = [
     "Examined",
@@ -16,6 +23,7 @@ __all__ = [
     "KnownCopy",
     "KnownMailbox",
     "ListedMailbox",
+    "MailboxStatus",
     "MessageState",
     "Mirror",
     "SetAside",
@@ -29,7 +37,8 @@ class KnownMailbox:
     """A mailbox as the mirror knows it; `uidvalidity` is None before the first look.
 
     `highestmodseq` is the value up to which the messages that the mirror holds are as the server has them, None where
-    it has no CONDSTORE; `uidnext` the value up to which it holds all.
+    it has no CONDSTORE; `uidnext` the value up to which it holds all. `whole_at` is how the server's mailbox stood when
+    the mirror last had all of it, None where something may be missing since.
     """
 
     id: str
@@ -38,6 +47,7 @@ class KnownMailbox:
     uidvalidity: int | None
     uidnext: int
     highestmodseq: int | None
+    whole_at: MailboxStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +157,14 @@ class Mirror(Protocol):
     def looked(self, mailbox_id: str, uidnext: int, highestmodseq: int | None) -> None:
         """Record that the mailbox was brought up to these values just now."""
 
-    def settle(self) -> None:
-        """Destroy held Emails whose every mailbox was looked at once after the last copy vanished: end of a round."""
+    def found_unchanged(self, mailbox_ids: Collection[str]) -> None:
+        """Record that these mailboxes, which were whole, are as they were just now."""
+
+    def settle(self, unchanged: Collection[str] = ()) -> None:
+        """Destroy held Emails whose every mailbox was looked at once after the last copy vanished: end of a round.
+
+        `unchanged`: as `found_unchanged`, where nothing else was looked at in this round.
+        """
 
     def release_overdue(self) -> None:
         """Destroy Emails held for longer than an hour: end of a round in which a mailbox could not be looked at."""

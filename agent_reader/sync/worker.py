@@ -147,10 +147,10 @@ class Worker:
             if done.vanished:
                 self._round_due = self._monotonic()
         else:
-            done = self._round(session)
+            done = self._round(session, names)
         self._note(done)
 
-    def _round(self, session: ReadOnlySession) -> Round:
+    def _round(self, session: ReadOnlySession, names: Collection[str]) -> Round:
         self._wakings.take_all()
         if self._sync is None:
             self._sync = Sync(
@@ -166,7 +166,7 @@ class Worker:
             self._push.start()
         began = self._monotonic()
         self._slice_over = began + max(_SHORTEST_SLICE_SECONDS, self.account.sync_seconds)
-        done = self._sync.round(session)
+        done = self._sync.round(session, names)
         is_over = done.ending is Ending.OVER
         self._round_due = self._monotonic() + (0.0 if is_over else self.account.sync_seconds)
         if done.whole and not done.missing:

@@ -23,7 +23,7 @@ import structlog
 
 from agent_reader.config import Account
 from agent_reader.imap.session import ReadOnlySession
-from agent_reader.imap.values import Examined, FetchedMessage
+from agent_reader.imap.values import FetchedMessage
 from agent_reader.store.store import Store
 from agent_reader.sync.run import Sync
 
@@ -34,14 +34,10 @@ class _Noting(ReadOnlySession):
     """Notes which messages were asked for."""
 
     asked: Uids
-    _name = ""
-
-    def examine(self, name: str) -> Examined:
-        self._name = name
-        return super().examine(name)
 
     def fetch_messages(self, uids: Any) -> dict[int, FetchedMessage]:
-        self.asked.setdefault(self._name, []).extend(uids)
+        assert self.open_mailbox is not None
+        self.asked.setdefault(self.open_mailbox, []).extend(uids)
         return super().fetch_messages(uids)
 
 

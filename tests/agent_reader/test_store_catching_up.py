@@ -74,7 +74,7 @@ def test_while_messages_are_missing_only_the_mod_sequence_is_remembered(mirror: 
     inbox = mirror.mailboxes()[0]
     mirror.caught_up(inbox.id, {}, [], examined(30), whole=False)
     inbox = mirror.mailboxes()[0]
-    assert (1, 9) == (inbox.uidnext, inbox.highestmodseq)
+    assert (0, 9, None) == (inbox.uidnext, inbox.highestmodseq, inbox.whole_at)
 
 
 def test_nothing_of_it_lands_where_a_part_fails(mirror: AccountMirror) -> None:

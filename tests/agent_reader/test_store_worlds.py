@@ -30,7 +30,7 @@ from tests.agent_reader.mirror_world import (
 from tests.agent_reader.mirrored import letter
 from tests.fakes.accounts import plain_account
 from tests.fakes.imap_server import ScriptedImapServer
-from tests.fakes.imap_world import CONDSTORE, PLAIN
+from tests.fakes.imap_world import CONDSTORE, LISTING_STATUS, PLAIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,7 +191,9 @@ def run(
     )
 
 
-@pytest.mark.parametrize(("capabilities", "share"), [(PLAIN, 4), (CONDSTORE, 3)], ids=["plain", "condstore"])
+@pytest.mark.parametrize(
+    ("capabilities", "share"), [(PLAIN, 3), (CONDSTORE, 2), (LISTING_STATUS, 2)], ids=["plain", "condstore", "status"]
+)
 def test_the_mirror_of_a_scripted_server_becomes_it_and_its_states_tell_how(
     capabilities: bytes, share: int, tmp_path: Path
 ) -> None:

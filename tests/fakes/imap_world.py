@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Final
 from imapclient import imap_utf7
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 PLAIN: Final = b"IMAP4rev1 AUTH=PLAIN UNSELECT"
 CONDSTORE: Final = PLAIN + b" ENABLE CONDSTORE ESEARCH"
+LISTING_STATUS: Final = CONDSTORE + b" LIST-EXTENDED LIST-STATUS"
 
 _OK: Final = b"OK done"
 _NAME: Final = re.compile(rb'EXAMINE "?([^"]*?)"?(?: \(.*\))?')
@@ -34,6 +35,7 @@ class Box:
 
     uidvalidity: int
     uidnext: int = 1
+    highestmodseq: int = 1
     messages: dict[int, Message] = field(default_factory=dict)
 
 
@@ -63,21 +65,21 @@ class ImapWorld:
 
     def deliver(self, name: str, octets: bytes, flags: frozenset[str]) -> None:
         box = self.boxes[name]
-        box.messages[box.uidnext] = Message(octets, flags, self._next_modseq())
+        box.messages[box.uidnext] = Message(octets, flags, self._next_modseq(box))
         box.uidnext += 1
 
     def move(self, name: str, uid: int, target: str) -> None:
         message = self.boxes[name].messages.pop(uid)
-        self._next_modseq()
+        self._next_modseq(self.boxes[name])
         self.deliver(target, message.octets, message.flags)
 
     def flag(self, name: str, uid: int, flags: frozenset[str]) -> None:
         message = self.boxes[name].messages[uid]
-        message.flags, message.modseq = flags, self._next_modseq()
+        message.flags, message.modseq = flags, self._next_modseq(self.boxes[name])
 
     def expunge(self, name: str, uid: int) -> None:
         del self.boxes[name].messages[uid]
-        self._next_modseq()
+        self._next_modseq(self.boxes[name])
 
     def reset(self, name: str) -> None:
         """The same messages, in another order, under another UIDVALIDITY."""
@@ -96,7 +98,7 @@ class ImapWorld:
 
     def answer(self, command: bytes) -> tuple[list[bytes], bytes] | None:
         if command.startswith(b"LIST"):
-            return [b'LIST () "/" "%s"' % imap_utf7.encode(name) for name in self.boxes], _OK
+            return [line for name in self.boxes for line in self._listed(name, command)], _OK
         if command.startswith(b"ENABLE"):
             return [b"ENABLED CONDSTORE"], _OK
         if command.startswith(b"EXAMINE"):
@@ -113,6 +115,22 @@ class ImapWorld:
             return self._fetch(box, fetch[1], fetch[2], int(fetch[3] or 0))
         return [], b""
 
+    def _listed(self, name: str, command: bytes) -> Iterator[bytes]:
+        yield b'LIST () "/" "%s"' % imap_utf7.encode(name)
+        if b"STATUS (" in command:
+            told = self.told_by_status(self.boxes[name])
+            items = b" ".join(b"%s %d" % (item.encode(), number) for item, number in told.items())
+            yield b'STATUS "%s" (%s)' % (imap_utf7.encode(name), items)
+
+    def told_by_status(self, box: Box) -> dict[str, int]:
+        """What STATUS tells; a test may have it lie."""
+        return {
+            "MESSAGES": len(box.messages),
+            "UIDNEXT": box.uidnext,
+            "UIDVALIDITY": box.uidvalidity,
+            "HIGHESTMODSEQ": box.highestmodseq,
+        }
+
     def _examine(self, command: bytes) -> tuple[list[bytes], bytes]:
         found = _NAME.fullmatch(command)
         name = imap_utf7.decode(found[1]) if found else ""
@@ -124,7 +142,7 @@ class ImapWorld:
             b"%d EXISTS" % len(box.messages),
             b"OK [UIDVALIDITY %d] here" % box.uidvalidity,
             b"OK [UIDNEXT %d] here" % box.uidnext,
-            b"OK [HIGHESTMODSEQ %d] here" % self._modseq,
+            b"OK [HIGHESTMODSEQ %d] here" % box.highestmodseq,
         ]
         return said, b"OK [READ-ONLY] done"
 
@@ -163,6 +181,7 @@ class ImapWorld:
         self._uidvalidity += 1
         return self._uidvalidity
 
-    def _next_modseq(self) -> int:
+    def _next_modseq(self, box: Box) -> int:
         self._modseq += 1
+        box.highestmodseq = self._modseq
         return self._modseq

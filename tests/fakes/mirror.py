@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState, ThreadHeader
+from agent_reader.imap.values import FetchedMessage, ListedMailbox, MailboxStatus, MessageState, ThreadHeader
 from agent_reader.sync.mirror import KnownCopy, KnownMailbox, SetAside
 from shared.identity import email_id, message_digest
 
@@ -31,6 +31,7 @@ class FakeMailbox:
     messages: dict[int, FetchedMessage] = field(default_factory=dict)
     aside: dict[int, SetAside] = field(default_factory=dict)
     looks: int = 0
+    exists: int | None = None
 
 
 class FakeMirror:
@@ -102,6 +103,7 @@ class FakeMirror:
                 mailbox.uidvalidity,
                 mailbox.uidnext,
                 mailbox.highestmodseq,
+                _whole_at(mailbox),
             )
             for mailbox in ordered
         ]
@@ -196,7 +198,7 @@ class FakeMirror:
             mailbox.messages[uid] = replace(mailbox.messages[uid], state=state)
             self.changes += 1
         self.vanish(mailbox_id, gone)
-        mailbox.highestmodseq = examined.highestmodseq
+        mailbox.highestmodseq, mailbox.uidnext, mailbox.exists = examined.highestmodseq, 0, examined.exists
         if whole:
             self.looked(mailbox_id, examined.uidnext, examined.highestmodseq)
 
@@ -228,7 +230,13 @@ class FakeMirror:
         mailbox.uidnext, mailbox.highestmodseq = uidnext, highestmodseq
         mailbox.looks += 1
 
-    def settle(self) -> None:
+    def found_unchanged(self, mailbox_ids: Collection[str]) -> None:
+        for mailbox_id in mailbox_ids:
+            assert _whole_at(self.known[mailbox_id]) is not None
+            self.known[mailbox_id].looks += 1
+
+    def settle(self, unchanged: Collection[str] = ()) -> None:
+        self.found_unchanged(unchanged)
         with self.happened:
             self.destroyed |= self.held
             self.held.clear()
@@ -244,6 +252,12 @@ class FakeMirror:
         with self.happened:
             self.failures.append(code)
             self.happened.notify_all()
+
+
+def _whole_at(mailbox: FakeMailbox) -> MailboxStatus | None:
+    if not (mailbox.uidvalidity and mailbox.uidnext and mailbox.highestmodseq) or mailbox.exists is None:
+        return None
+    return MailboxStatus(mailbox.uidvalidity, mailbox.uidnext, mailbox.exists, mailbox.highestmodseq)
 
 
 def _id(message: FetchedMessage) -> str:
