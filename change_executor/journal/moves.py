@@ -177,11 +177,13 @@ def last_moved(connection: Connection, proposal_id: str) -> Move | None:
 def begun_since(queue: ColumnElement[str], since: ColumnElement[datetime]) -> ScalarSelect[int]:
     """Return the question how many moves (no undos) of a queue began since and may have sent an octet."""
     of_queue = schema.proposals.alias()
+    # Asked of each move that began lately: joined, SQLite would walk all that the queue ever had.
+    its_queue = select(of_queue.c.queue).where(of_queue.c.id == schema.moves.c.proposal).scalar_subquery()
     return (
         select(func.count())
-        .select_from(schema.moves.join(of_queue, schema.moves.c.proposal == of_queue.c.id))
+        .select_from(schema.moves)
         .where(
-            of_queue.c.queue == queue,
+            its_queue == queue,
             schema.moves.c.kind == MoveKind.MOVE.value,
             schema.moves.c.started_at >= since,
             schema.moves.c.conclusion.is_(None) | (schema.moves.c.conclusion != NOTHING_SENT),

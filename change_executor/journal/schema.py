@@ -51,6 +51,9 @@ events = Table(
 # What ended and was there at all: the words of a partial index, which SQLite takes where a query says the same words.
 FOUND_AND_ENDED = "ended_at IS NOT NULL AND (state <> 'stale' OR evidence IS NOT NULL)"
 
+# What a move was made of, whether or not a person takes it back.
+MOVED = "state IN ('applied', 'undoing', 'undo_doubtful', 'undone')"
+
 proposals = Table(
     "proposals",
     metadata,
@@ -82,6 +85,7 @@ proposals = Table(
     Index("proposals_by_email", "queue", "email_id", "created_at"),
     Index("proposals_by_end", "ended_at"),
     Index("proposals_found_by_end", "ended_at", "id", sqlite_where=text(FOUND_AND_ENDED)),
+    Index("proposals_moved", "queue", "outcome_at", sqlite_where=text(MOVED)),
     Index(
         "one_open_proposal_for_each_email",
         "queue",
@@ -158,6 +162,9 @@ moves = Table(
     ),
     Column("step", String, comment="of a copy, how far it is known to have come: copied, flagged"),
     Column("elsewhere", Text, comment="canonical JSON: UIDVALIDITY and UIDNEXT of the other destinations, by name"),
+    # Every move asks how many began lately, and every pass what is under way: neither may read all that ever moved.
+    Index("moves_by_start", "started_at"),
+    Index("moves_under_way", "id", sqlite_where=text("concluded_at IS NULL")),
     comment="An intent, committed before the first octet of a MOVE leaves, and what became of it.",
 )
 

@@ -34,7 +34,7 @@ _tokens = schema.tokens.c
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of an agent's proposals in the last 90 days; `more`: of the newest ones alone, there are others."""
+    """What became of an agent's proposals in the last 90 days; `more`: of the newest ones, there may be others."""
 
     proposed: int = 0
     waiting: int = 0
@@ -121,7 +121,7 @@ def _counts_of(connection: Connection, agent: str, since: datetime, most: int) -
         select(_columns.state, _columns.decided_at)
         .where(_columns.agent == agent, _columns.created_at > since)
         .order_by(_columns.created_at.desc())
-        .limit(most + 1)
+        .limit(most)
         .subquery()
         .c
     )
@@ -138,9 +138,7 @@ def _counts_of(connection: Connection, agent: str, since: datetime, most: int) -
             count(newest.state.in_(_TAKEN_BACK)),
         )
     ).one()
-    return Counts(
-        min(proposed, most), waiting, decided - rejected, rejected, taken_back, more=proposed > most
-    )
+    return Counts(proposed, waiting, decided - rejected, rejected, taken_back, more=proposed == most)
 
 
 def read_proposed(connection: Connection, agent: str) -> list[Proposed]:

@@ -17,6 +17,7 @@ from change_executor.journal.journal import read_proposal
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Waiting
 from change_executor.review import wording
+from change_executor.review.agents_view import RATE_WINDOW, read_counts
 from change_executor.switch import press_stop
 from shared.tokens import parse_token
 from tests.fakes.reader import FakeReader
@@ -331,6 +332,30 @@ def test_a_move_that_was_taken_back_was_not_right(page: ReviewPage) -> None:
     page.rows.happen(moved[0].id, Event.MOVED)
     for path in ("/agents", "/agents/mailbot"):
         assert "66 %" in client.get(path).text
+
+
+def test_of_an_agent_that_proposed_very_much_the_newest_are_counted(page: ReviewPage) -> None:
+    for number in range(3):
+        page.rows.happen(page.rows.proposal(reading(f"Number {number}")).id, Event.REJECT)
+        page.clock.pass_by(minutes=1)
+    page.rows.proposal(reading("The newest"))
+    with page.journal.reading() as connection:
+        few = read_counts(connection, page.clock(), most=2)["mailbot"]
+        every = read_counts(connection, page.clock())["mailbot"]
+        late = read_counts(connection, page.clock() + RATE_WINDOW)
+    assert (2, 1, True) == (few.proposed, few.waiting, few.more)
+    assert (4, 1, False) == (every.proposed, every.waiting, every.more)
+    assert {} == late
+
+
+def test_a_queue_that_never_moved_anything_says_so_beside_one_that_did(page: ReviewPage, reader: FakeReader) -> None:
+    reader.answers["/status"] = {"accounts": []}
+    assert "none yet" in page.signed_in().get("/status").text
+    page.rows.moved(page.rows.proposal(reading()).id)
+    page.clock.pass_by(minutes=7)
+    text = page.signed_in().get("/status").text
+    assert "none yet" not in text
+    assert re.search(r"Last move</dt><dd><time[^>]*>7 min", text)
 
 
 def test_the_status_names_what_needs_somebody(page: ReviewPage, reader: FakeReader) -> None:
