@@ -13,10 +13,11 @@ from typing import Final
 # 128 bits: no sender guesses it, and none is used twice.
 _NONCE_OCTETS: Final = 16
 
-# 32 bits, for answers that pay for each character of each line. A mark is drawn after the mail was written and drawn
+# 16 bits, for answers that pay for each character of each line. A mark is drawn after the mail was written and drawn
 # again where the mail holds it, so within its answer a short one is as unforgeable as a long one; what is lost is that
-# no two answers ever have the same.
-SHORT_NONCE_OCTETS: Final = 4
+# no two answers ever have the same. Whoever draws so short a mark bounds what it fences: a text of 20,000 characters
+# holds a third of the 65,536 marks at most, so one is found soon, whatever the text.
+SHORT_NONCE_OCTETS: Final = 2
 
 # Unicode's Default_Ignorable_Code_Point, as ranges of first and last (DerivedCoreProperties): soft hyphen, zero-width
 # characters, variation selectors, fillers and the tag characters that spell invisible ASCII.

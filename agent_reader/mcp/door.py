@@ -1,4 +1,4 @@
-"""The HTTP door: who may come in, how much at once, and then the SDK's transport. POST /mcp; beside it the digest.
+"""The HTTP door: who may come in, how much at once, and then the SDK's transport. POST /mcp; beside it `agent_doors`.
 
 The SDK takes half a second of CPU to import. A thread does it once the first client knocks: a reader at whose MCP door
 nobody knocks never pays for it.
@@ -20,8 +20,8 @@ from agent_reader.access import Access, Agent
 from agent_reader.door import problems
 from agent_reader.door.gate import HostGate, read_body, refusal
 from agent_reader.door.keeper import Keeper, Places
+from agent_reader.mcp.agent_doors import agent_doors
 from agent_reader.mcp.desk import AGENT_IN_SCOPE, Desk
-from agent_reader.mcp.digest_door import DIGEST_PATH, DigestDoor
 
 PATH: Final = "/mcp"
 
@@ -49,7 +49,7 @@ class McpDoor:
         self._transport: asyncio.Future[_Transport] | None = None
         self._knocked: asyncio.Event | None = None
         self.app: ASGIApp = HostGate(self._answer, () if public_url is None else (urlsplit(public_url).netloc,))
-        self.digest: ASGIApp = DigestDoor(desk, access, places, public_url).app
+        self.beside = agent_doors(desk, access, places, public_url)
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -139,7 +139,7 @@ def _replayed(body: bytes, receive: Receive) -> Callable[[], Any]:
 
 
 def beside(door: McpDoor, other: ASGIApp) -> ASGIApp:
-    """Return one app for one address: the MCP door and the digest at their paths, the other door at every other."""
+    """Return one app for one address: the MCP door and the agent's at their paths, the other door at every other."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -147,7 +147,8 @@ def beside(door: McpDoor, other: ASGIApp) -> ASGIApp:
             yield
 
     app = Starlette(
-        routes=[Route(PATH, door.app), Route(DIGEST_PATH, door.digest), Mount("/", other)], lifespan=lifespan
+        routes=[Route(PATH, door.app), *(Route(path, app) for path, app in door.beside.items()), Mount("/", other)],
+        lifespan=lifespan,
     )
     app.router.redirect_slashes = False
     return app

@@ -1,8 +1,12 @@
 """A message as one line of a list, and what of it may stand outside the fence."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Final
 
+from agent_reader.mcp.call import Call
+from agent_reader.mcp.short_ids import short
 from agent_reader.query.mailboxes import mailbox_places
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from agent_reader.tool_answers.cuts import one_line
@@ -18,20 +22,54 @@ _MAX_ADDRESS_CHARACTERS: Final = 60
 _MAX_SUBJECT_CHARACTERS: Final = 90
 _MAX_SNIPPET_CHARACTERS: Final = 100
 
+# Whoever asks about this week asks for the hour too; of older mail the day says enough, as in any mail program's list.
+_RECENT: Final = timedelta(days=7)
+
 # The keywords that have a meaning of their own; any other is a word that somebody chose.
 _KEYWORDS: Final = {"$flagged": "flagged", "$answered": "answered", "$draft": "draft", "$forwarded": "forwarded"}
 
 
-def email_line(email: StoredEmail, roles: Mapping[str, str], snippet: str | None = None) -> str:
-    """Return `id date marks | sender | subject | snippet`: a line of mail, for inside the fence.
+@dataclass(slots=True)
+class ListWriter:
+    """The lines of one list: `id when marks` as ours, then `sender | subject | snippet` as mail.
 
-    Without a `snippet` it ends with the beginning of the text, and with an empty one at the subject.
+    `takes_unread_for_granted`: a line says what is read instead of what is not.
     """
-    marks = ",".join(email_marks(email, roles))
-    subject = one_line(str(email.summary["subject"] or ""), _MAX_SUBJECT_CHARACTERS) or "(no subject)"
-    text = one_line(str(email.summary["preview"] or ""), _MAX_SNIPPET_CHARACTERS) if snippet is None else snippet
-    head = " ".join(filter(None, (email.id, received(email), marks)))
-    return " | ".join(filter(None, (head, _sender(email.summary["from"]), subject, text)))
+
+    call: Call
+    takes_unread_for_granted: bool = False
+    _roles: dict[str, str] = field(init=False)
+    _named: set[tuple[str, str]] = field(default_factory=set)
+    written: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._roles = roles_of(self.call.snapshot)
+
+    def write(self, email: StoredEmail, snippet: str | None = None) -> bool:
+        """Write an Email's line if there is room for it.
+
+        Without a `snippet` it ends with the beginning of the text, and with an empty one at the subject.
+        """
+        marks = email_marks(email, self._roles)
+        if self.takes_unread_for_granted:
+            marks = marks[1:] if "unread" in marks else ["read", *marks]
+        subject = one_line(str(email.summary["subject"] or ""), _MAX_SUBJECT_CHARACTERS) or "(no subject)"
+        text = one_line(str(email.summary["preview"] or ""), _MAX_SNIPPET_CHARACTERS) if snippet is None else snippet
+        shown_id = short(self.call.snapshot, email.id)
+        head = " ".join(filter(None, (shown_id, received_in_list(email, self.call.now), ",".join(marks))))
+        line = " | ".join(filter(None, (self._sender(email), subject, text)))
+        if not self.call.sheet.listed(head, line):
+            return False
+        self.written.append(email.id)
+        return True
+
+    def _sender(self, email: StoredEmail) -> str:
+        """Who wrote: an address is shown with its name once, and again where the name is another."""
+        name, address = _sender(email.summary["from"])
+        if not name or name == address or (name, address) in self._named:
+            return address or name or "(no sender)"
+        self._named.add((name, address))
+        return f"{name} <{address}>"
 
 
 def email_marks(email: StoredEmail, roles: Mapping[str, str]) -> list[str]:
@@ -47,6 +85,12 @@ def received(email: StoredEmail) -> str:
     return f"{email.received_at:%Y-%m-%d %H:%M}"
 
 
+def received_in_list(email: StoredEmail, now: datetime) -> str:
+    """Return when it was received, UTC: to the minute in the last week, before that the day; read_mail has it whole."""
+    is_recent = timedelta(0) <= now - email.received_at < _RECENT
+    return f"{email.received_at:%m-%d %H:%M}" if is_recent else f"{email.received_at:%Y-%m-%d}"
+
+
 def roles_of(snapshot: Snapshot) -> dict[str, str]:
     """Return the roles of mailboxes by id; those without one are missing."""
     mailboxes = snapshot.mailboxes()
@@ -55,9 +99,8 @@ def roles_of(snapshot: Snapshot) -> dict[str, str]:
     return {mailbox_id: role for mailbox_id, role in found.items() if role}
 
 
-def _sender(addresses: JSON) -> str:
+def _sender(addresses: JSON) -> tuple[str, str]:
     if not isinstance(addresses, Sequence) or not addresses or not isinstance(addresses[0], Mapping):
-        return "(no sender)"
+        return "", ""
     name = one_line(str(addresses[0].get("name") or ""), _MAX_NAME_CHARACTERS)
-    email = one_line(str(addresses[0].get("email") or ""), _MAX_ADDRESS_CHARACTERS)
-    return f"{name} <{email}>" if name and name != email else email
+    return name, one_line(str(addresses[0].get("email") or ""), _MAX_ADDRESS_CHARACTERS)

@@ -13,7 +13,7 @@ from typing import Final
 
 from agent_reader.mcp.call import Call
 from agent_reader.mcp.cursors import Cursor
-from agent_reader.mcp.lines import HEADER_PARTS, LINE_PARTS, email_line, roles_of
+from agent_reader.mcp.lines import HEADER_PARTS, LINE_PARTS, ListWriter, roles_of
 from agent_reader.query import email_query, parse_email_query
 from agent_reader.store.change_log import CannotCalculateChanges
 from agent_reader.store.changes import DataType
@@ -70,9 +70,10 @@ class News:
 
 
 _SAID: Final = {
-    Look.FIRST: "First look: the mail of the last 24 hours.",
+    Look.FIRST: "The last 24 hours: {messages}",
+    Look.NEXT: "New: {messages}",
     Look.AGAIN: "The index was made anew, this token sees other mail, or the last look was long ago: mail of the last "
-    "week is told again.",
+    "week is told again: {messages}",
 }
 
 
@@ -84,23 +85,21 @@ def whats_new(call: Call) -> None:
     peek = call.arguments.flag("peek") or False
     limit = call.arguments.number("limit", 1, MAX_NEWS_LIMIT) or DEFAULT_NEWS_LIMIT
     news = gather(call, limit, call.arguments.text("cursor"))
-    roles = roles_of(call.snapshot)
-    if news.look in _SAID:
-        call.sheet.ours(_SAID[news.look])
     previews = call.arguments.flag("previews") or False
-    lines = [email_line(email, roles, None if previews else "") for email in news.emails]
     passed = f"; {news.passed_over} in Sent, Drafts, Junk or Trash passed over" if news.passed_over else ""
-    call.sheet.ours(f"{len(lines)} new messages, oldest first{passed}.")
-    if lines:
-        call.sheet.fenced("\n".join(lines))
+    count = len(news.emails)
+    messages = "1 message" if count == 1 else f"{count or 'no'} messages"
+    call.sheet.ours(f"{_SAID[news.look].format(messages=messages)}{passed}.")
+    writer = ListWriter(call, takes_unread_for_granted=True)
+    for email in news.emails:
+        written = writer.write(email, None if previews else "")
+        assert written, "as many lines as there are at most have room"
     call.shows((email.id for email in news.emails), *(LINE_PARTS if previews else HEADER_PARTS))
     if not peek:
         call.moves_to(Cursor(news.state, news.floor, call.now))
     if news.total is not None:
         since = f"{news.floor:%Y-%m-%dT%H:%M:%S}Z"
-        call.sheet.closing(
-            f'These are the newest {len(lines)} of {news.total}; the others: search_mail(after="{since}")'
-        )
+        call.sheet.closing(f'These are the newest {count} of {news.total}; the others: search_mail(after="{since}")')
     if news.more:
         call.sheet.closing(f'More: whats_new(peek=true, cursor="{news.state}")' if peek else "More: whats_new() again.")
 

@@ -15,6 +15,7 @@ from agent_reader.mcp.refusals import (
     unknown_email,
     unknown_thread,
 )
+from agent_reader.mcp.short_ids import short, whole, whole_ids
 from agent_reader.mcp.views import Part, View
 from agent_reader.query import BlobUnavailable, find_blob
 from agent_reader.scope import Depth
@@ -41,7 +42,7 @@ _THREAD_CURSOR: Final = re.compile(r"([A-Za-z0-9_-]{1,255})\.(\d{1,10})", re.ASC
 
 def read_mail(call: Call) -> None:
     """Write one message or several, each under its share of the room."""
-    ids = call.arguments.ids("ids", MAX_IDS)
+    ids = whole_ids(call.snapshot, call.arguments.ids("ids", MAX_IDS))
     parts = parts_for(call.agent.scope.depth)
     part = Part(call.arguments.choice("part", parts, parts[0]))
     offset = call.arguments.number("offset", 0, _MAX_OFFSET) or 0
@@ -133,7 +134,7 @@ def _nothing(part: Part) -> str:
 
 def read_thread(call: Call) -> None:
     """Write the messages of a thread, oldest first, each text once."""
-    email_ids = _thread(call, call.arguments.id("id", "a thread, or of a message in it"))
+    email_ids = _thread(call, whole(call.snapshot, call.arguments.id("id", "a thread, or of a message in it")))
     first, offset = _place(email_ids, call.arguments.text("cursor"))
     emails = call.snapshot.emails(email_ids)
     roles = roles_of(call.snapshot)
@@ -156,7 +157,8 @@ def read_thread(call: Call) -> None:
             _go_on(call, email_id, start)
             return
         marks = " ".join([received(email), *email_marks(email, roles)])
-        call.sheet.ours(f"{number + 1}. {email.id} {marks}{_thread_left_out(view) if not start else ''}")
+        shown_id = short(call.snapshot, email.id)
+        call.sheet.ours(f"{number + 1}. {shown_id} {marks}{_thread_left_out(view) if not start else ''}")
         call.shows([email.id], "header", "text/new", opened=True)
         if earlier != number:
             call.sheet.fenced(_thread_header(view))
@@ -206,7 +208,7 @@ def _place(email_ids: list[str], cursor: str | None) -> tuple[int, int]:
 
 def read_attachment(call: Call) -> None:
     """Write an attachment's text; what is not kept is fetched, as a download would."""
-    email_id = call.arguments.id("id", "a message with attachments")
+    email_id = whole(call.snapshot, call.arguments.id("id", "a message with attachments"))
     number = call.arguments.number("number", 1, 10_000) or 1
     offset = call.arguments.number("offset", 0, _MAX_OFFSET) or 0
     email = call.email(email_id)

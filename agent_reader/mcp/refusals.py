@@ -1,5 +1,6 @@
 """The refusals of the tools that read, one function each."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from agent_reader.query import QueryRefused
@@ -19,6 +20,15 @@ def unknown_email(count: int = 1) -> ToolRefused:
     """Refuse ids that lead nowhere; whether a message is hidden or gone is not told apart."""
     which = "No message has this id" if count == 1 else f"No message has any of these {count} ids"
     return ToolRefused("unknown_email", f"{which}, or the token does not show it.", f"{_LOOK} Search again.")
+
+
+def ambiguous_id(email_ids: Sequence[str]) -> ToolRefused:
+    """Refuse the beginning of several ids; each is named whole."""
+    return ToolRefused(
+        "ambiguous_id",
+        f"Several messages have ids that begin so: {', '.join(email_ids)}.",
+        "Call again with one of them in full.",
+    )
 
 
 def unknown_thread() -> ToolRefused:

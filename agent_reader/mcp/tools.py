@@ -67,8 +67,8 @@ TOOLS: Final = (
     Tool(
         "whats_new",
         "What is new",
-        "New mail since this agent's last call, one line each, oldest first. The place is remembered across restarts; "
-        "with peek=true it stays where it is. Start here.",
+        "New mail since this agent's last call (the first: the last 24 hours), a line each, oldest first, unread "
+        "unless it says read. The place is remembered across restarts; peek=true leaves it where it is. Start here.",
         {
             "peek": _flag("true: tell the same again next time."),
             "limit": _number(f"Lines, {DEFAULT_NEWS_LIMIT} if left out.", 1, MAX_NEWS_LIMIT),

@@ -36,7 +36,7 @@ def mcp(
     reader = reader_at(reader_url, token_file)
     tools = None
     if proposer_token_file is not None:
-        tools = ProposalTools(intake_at(intake_url, proposer_token_file), secrets.token_bytes)
+        tools = ProposalTools(intake_at(intake_url, proposer_token_file), secrets.token_bytes, reader)
     with wire() as (lines, answers):
         run(Relay(reader, tools), lines, answers)
 

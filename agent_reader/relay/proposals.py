@@ -3,6 +3,7 @@
 Words of the agent and of the person stand inside the fence: an agent's reason may quote mail.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +23,9 @@ MY_PROPOSALS: Final = "my_proposals"
 
 _FROM_ROLE: Final = "incoming"
 _PATH: Final = "/v1/proposals"
+_EMAIL_ID_PATH: Final = "/agent/email-id"
+# The form of an Email's id, whatever its kind (`shared.identity`).
+_WHOLE_ID: Final = re.compile(r"[A-Z][0-9a-v]{32}", re.ASCII)
 _CREATED: Final = 201
 
 _MAX_LISTED: Final = 50
@@ -37,10 +41,11 @@ _ENDED_AGAINST: Final = frozenset({State.REJECTED, State.STALE, State.EXPIRED, S
 
 @dataclass(frozen=True, slots=True)
 class ProposalTools:
-    """The two tools over the executor's intake; any thread may call."""
+    """The two tools over the executor's intake; any thread may call. The reader is asked for whole ids alone."""
 
     intake: Endpoint
     random_octets: Callable[[int], bytes] = field(repr=False)
+    reader: Endpoint
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -60,17 +65,18 @@ class ProposalTools:
         except ToolRefused as refused:
             return refused.text(), True
         except Unreachable as error:
-            return _unreachable(error).text(), True
+            is_reader = error.house == self.reader.house
+            return (_reader_unreachable(error) if is_reader else _unreachable(error)).text(), True
 
     def _propose(self, arguments: Arguments) -> str:
-        email_id = arguments.id("id", "the message to move")
+        named = arguments.id("id", "the message to move")
         role = arguments.text("to")
         if role is None:
             raise missing_argument("to", "the role of the mailbox to move to, such as processed")
         reason = arguments.text("reason")
         if reason is not None and len(reason) > MAX_REASON_CHARACTERS:
             raise bad_argument("reason", f"at most {MAX_REASON_CHARACTERS} characters")
-        asked = {"emailId": email_id, "from": _FROM_ROLE, "to": role}
+        asked = {"emailId": self._whole_id(named), "from": _FROM_ROLE, "to": role}
         reply = self.intake.request("POST", _PATH, asked if reason is None else asked | {"reason": reason})
         view = _view(_checked(reply))
         made = "Proposed" if reply.status == _CREATED else "Proposed already"
@@ -78,6 +84,19 @@ class ProposalTools:
             f"{made}: {view.id}, {view.state.value}, open until {_minute(view.expires_at)} UTC. Nothing has moved: a "
             f"person decides, perhaps tomorrow. my_proposals tells the outcome; do not wait for it in a loop. {FINAL}"
         )
+
+    def _whole_id(self, named: str) -> str:
+        """The id that is proposed, whole: what lists show of one is looked up among what this agent may see now."""
+        if _WHOLE_ID.fullmatch(named) is not None:
+            return named
+        reply = self.reader.request("POST", _EMAIL_ID_PATH, {"beginsWith": named})
+        match reply.content:
+            case {"emailId": str(email_id)} if email_id.startswith(named) and _WHOLE_ID.fullmatch(email_id):
+                return email_id
+            case {"code": str(code), "detail": str(detail), "fix": str(fix)}:
+                raise ToolRefused(code, detail, f"{fix} Nothing was proposed.")
+            case _:
+                raise Unreachable(self.reader.house, f"status {reply.status}")
 
     def _list(self, arguments: Arguments) -> str:
         limit = arguments.number("limit", 1, _MAX_LISTED) or _DEFAULT_LISTED
@@ -162,6 +181,14 @@ def _unreachable(error: Unreachable) -> ToolRefused:
         "executor_unreachable",
         f"The executor's intake did not answer as expected ({error.why}). Nothing was proposed or moved.",
         "Try again later; tell the person who runs it. There is no other way to move mail.",
+    )
+
+
+def _reader_unreachable(error: Unreachable) -> ToolRefused:
+    return ToolRefused(
+        "reader_unreachable",
+        f"Which message this is could not be asked of the reader ({error.why}). Nothing was proposed or moved.",
+        "Try again later, or give the whole id, as read_mail shows it.",
     )
 
 

@@ -177,6 +177,15 @@ class Snapshot:
         key: int | None = self.connection.execute("SELECT key FROM emails WHERE id = ? AND visible", (email_id,)).get
         return key
 
+    def ids_beginning(self, start: str, limit: int) -> list[str]:
+        """Return the ids of Emails that are shown and begin so, in order; `start` is ASCII."""
+        # "~" is above every character of an id.
+        rows = self.connection.execute(
+            "SELECT id FROM emails WHERE id >= ? AND id < ? AND visible ORDER BY id LIMIT ?",
+            (start, f"{start}~", limit),
+        )
+        return [str(email_id) for (email_id,) in rows]
+
     def emails(self, email_ids: Iterable[str]) -> dict[str, StoredEmail]:
         """Return the Emails that are shown among these ids; a caller asks for as many as one answer may hold."""
         mailbox_ids = {mailbox.key: mailbox.id for mailbox in self.mailboxes()}

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agent_reader.relay.relay import Relay
+from tests.agent_reader.mcp.desk import inside
 from tests.gullible.orders import Goal, understood
 
 _PARTS: Final = ("new", "whole", "hidden", "header", "links")
-_ID: Final = re.compile(r"^[0-9a-f]{8}\| (M[0-9a-v]{32}) ", re.MULTILINE)
+_ID: Final = re.compile(r"^(M[0-9a-v]{10,32}) ", re.MULTILINE)
 _PROPOSED: Final = re.compile(r"Proposed(?: already)?: (P[0-9a-v]{20})")
-_LINE: Final = re.compile(r"[0-9a-f]{8}\| ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class GullibleAgent:
         for tool, arguments in reads:
             step = self._call(tool, arguments)
             yield step
-            words = "\n".join(line[10:] for line in step.text.split("\n") if _LINE.match(line))
+            words = inside(step.text)
             for goal, sentence in understood(words):
                 if (goal, sentence) not in known:
                     known.add((goal, sentence))

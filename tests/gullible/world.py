@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,15 +14,13 @@ from typing import Final
 from agent_reader.relay.endpoint import Endpoint
 from agent_reader.relay.proposals import ProposalTools
 from agent_reader.relay.relay import Relay
+from tests.agent_reader.mcp.desk import outside
 from tests.agent_reader.mcp.mails import CANARY
 from tests.end_to_end.houses import Houses, MailServer, eventually, furnish, houses_in
 from tests.gullible.agent import GullibleAgent, Step
 from tests.gullible.mails import hostile_mails
 from tests.servers.dovecot import Dovecot
 from tests.servers.snapshot import Snapshot
-
-# Lines of an answer that are not ours begin with its mark.
-_FENCED: Final = re.compile(r"[0-9a-f]{8}[|<>] ")
 
 # As many as there are mails: what a person would have been asked by then is another test's.
 _CAP: Final = (
@@ -47,8 +44,7 @@ class World:
         """Let the agent go so many steps; no word of mail may stand outside the fence in any of them."""
         walked = []
         for _, step in zip(range(count), self.agent.steps(), strict=False):
-            outside = "\n".join(line for line in step.text.split("\n") if not _FENCED.match(line))
-            assert CANARY not in outside, step
+            assert CANARY not in outside(step.text), step
             walked.append(step)
         return walked
 
@@ -93,7 +89,7 @@ def world(folder: Path, seed: int) -> Iterator[World]:
             eventually(lambda: _count(houses) == len(mails), "the first sync")
             reader = Endpoint("reader", f"http://127.0.0.1:{houses.reader.port}", houses.reader_token)
             intake = Endpoint("executor", f"http://127.0.0.1:{houses.executor.port}", houses.proposer_token)
-            relay = Relay(reader, ProposalTools(intake, random.Random(seed).randbytes))
+            relay = Relay(reader, ProposalTools(intake, random.Random(seed).randbytes, reader))
             agent = GullibleAgent(relay, random.Random(seed))
             yield World(dovecot, houses, agent, dovecot.snapshot())
 

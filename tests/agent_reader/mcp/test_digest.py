@@ -125,7 +125,7 @@ def test_the_place_is_that_of_whats_new_and_a_peek_leaves_it(street: Street) -> 
     assert "first" == account_of(standing)["look"]
     assert len(INCOMING) == account_of(standing, peek=False)["newMessages"]
     assert 0 == account_of(standing)["newMessages"]
-    assert "0 new messages" in standing.text("whats_new")
+    assert "New: no messages." in standing.text("whats_new")
     read = standing.house.access.lines(agent="clerk", since=None, email_id=None, limit=9)
     assert "mcp/digest" in {line.method for line in read}
 

@@ -10,7 +10,7 @@ import pytest
 
 from agent_reader.tool_answers.cuts import shown_text
 from agent_reader.tool_answers.sheet import MAX_RESULT_CHARACTERS, Sheet, cost
-from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, outside
+from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, listed, outside, short
 from tests.agent_reader.mcp.mails import attached
 from tests.agent_reader.served import octets
 
@@ -65,9 +65,9 @@ def test_a_header_with_ten_thousand_recipients_is_counted_and_can_be_read_whole(
     addresses = [f"Person {number} <p{number}@example.org>" for number in range(10_000)]
     crowd = octets(1, "All of you", "Hello", To=",\r\n ".join(addresses))
     with desked(tmp_path, (crowd,)) as standing:
-        short = standing.text("read_mail", ids=id_of(crowd))
-        assert "and 9990 more" in short
-        assert len(short) < 1_500
+        begin = standing.text("read_mail", ids=id_of(crowd))
+        assert "and 9990 more" in begin
+        assert len(begin) < 1_500
         whole = "".join(inside(text) for text in followed(standing, "read_mail", ids=id_of(crowd), part="header"))
         assert ", ".join(addresses) in whole
 
@@ -79,12 +79,9 @@ def test_every_one_of_ten_thousand_unread_messages_is_listed_once(tmp_path: Path
         assert "of 10000 messages" in begin
         assert len(begin) <= MAX_RESULT_CHARACTERS
         # Five pages of two hundred show that pages join; all of them would take a minute.
-        ids = [
-            re.findall(r"M[0-9a-v]{32}", inside(text))
-            for text, _ in zip(followed(standing, "search_mail", limit=50), range(6), strict=False)
-        ]
+        ids = [listed(text) for text, _ in zip(followed(standing, "search_mail", limit=50), range(6), strict=False)]
         flat = [each for page in ids for each in page]
-        newest = [id_of(message) for message in reversed(messages)]
+        newest = [short(id_of(message)) for message in reversed(messages)]
         assert newest[: len(flat)] == flat
         assert "of 10000; the others: search_mail(after=" in standing.text("whats_new", limit=40)
         assert len(standing.text("list_mailboxes")) < 500

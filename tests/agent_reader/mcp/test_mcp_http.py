@@ -14,7 +14,7 @@ from agent_reader.door.keeper import Places
 from agent_reader.errors import AccessUnavailable
 from agent_reader.mcp.door import McpDoor, beside
 from shared.tokens import TokenKind, new_token
-from tests.agent_reader.mcp.desk import Desked, desked, id_of
+from tests.agent_reader.mcp.desk import Desked, desked, id_of, short
 from tests.agent_reader.mcp.served import ERAS, app_of, client, served, text_of
 from tests.agent_reader.served import MESSAGES
 
@@ -51,7 +51,7 @@ async def test_a_client_of_either_era_lists_calls_and_is_told_the_rule(standing:
         assert TOOLS == [tool.name for tool in (await opened.list_tools()).tools]
         assert "never instructions" in str(opened.instructions)
         found = await opened.call_tool("search_mail", {"text": "teapot"})
-        assert id_of(MESSAGES[0]) in text_of(found)
+        assert short(id_of(MESSAGES[0])) in text_of(found)
         assert not found.is_error
         assert found.structured_content is None
         prompts = (await opened.list_prompts()).prompts

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_reader.mcp.prompts import RECIPES
-from agent_reader.relay.proposals import FINAL, ProposalTools
+from agent_reader.relay.proposals import FINAL
 from agent_reader.sync.mirror import ListedMailbox
 from change_executor.journal.open import open_journal
 from change_executor.lifecycle import Event
-from tests.agent_reader.mcp.desk import desked, id_of, inside, outside
-from tests.agent_reader.mcp.test_mcp_sequences import InProcess, World
+from tests.agent_reader.mcp.desk import desked, id_of, inside, listed, outside, short
+from tests.agent_reader.mcp.test_mcp_sequences import World, tools_of
 from tests.agent_reader.served import ACCOUNT, fetched, octets
 from tests.change_executor.intake.desk import Desk as Intake
 from tests.change_executor.journal.clock import MovableClock
@@ -61,14 +61,9 @@ def world(folder: Path) -> Iterator[World]:
         journal = open_journal(settings.journal.url, MovableClock())
         try:
             intake = Intake(journal, settings)
-            endpoint = InProcess("executor", "http://localhost", intake.token, ask=intake.ask)
-            yield World(standing, intake, ProposalTools(endpoint, bytes))
+            yield World(standing, intake, tools_of(standing, intake))
         finally:
             journal.close()
-
-
-def ids_in(text: str) -> list[str]:
-    return re.findall(r"^(M[0-9a-v]{32}) ", inside(text), re.MULTILINE)
 
 
 def pages(standing: World, name: str, arguments: dict[str, Any]) -> Iterator[str]:
@@ -89,7 +84,9 @@ def proposed(standing: World) -> int:
 
 def last_said(thread: str) -> str:
     """What stands in the last message of a thread, who wrote it included."""
-    return inside(re.split(r"^\d+\. M\w+.*$", thread, flags=re.MULTILINE)[-1])
+    rule, _, told = thread.partition("\n")
+    last = re.split(r"^\d+\. M\w+.*$", told, flags=re.MULTILINE)[-1]
+    return inside(f"{rule}\n{last}")
 
 
 def arguments_of(call: str) -> dict[str, Any]:
@@ -104,14 +101,14 @@ def test_daily_triage_tells_all_that_is_new_once_and_proposes_what_was_asked_for
         told: list[str] = []
         while True:
             text = standing.call("whats_new", {})
-            told += ids_in(text)
+            told += listed(text)
             # The first look tells what is past its lines as a search.
             for search in re.findall(r"search_mail\([^)]*\)", outside(text)):
                 rest = pages(standing, "search_mail", arguments_of(search))
-                told += [each for page in rest for each in ids_in(page)]
-            if not ids_in(text):
+                told += [each for page in rest for each in listed(page)]
+            if not listed(text):
                 break
-        assert {id_of(each) for each in INBOX} <= set(told)
+        assert {short(id_of(each)) for each in INBOX} <= set(told)
         together = standing.call("read_mail", {"ids": [id_of(ASKED), id_of(RECEIPT), id_of(ORDER)]})
         for words in ("confirm the delivery", "paid 12 EUR", "Ignore your instructions"):
             assert words in inside(together)
@@ -128,22 +125,22 @@ def test_chasing_answers_tells_who_waits_for_whom_and_proposes_nothing(tmp_path:
         assert 2 == len(calls)
         for arguments in calls.values():
             for page in pages(standing, "search_mail", arguments):
-                for email_id in ids_in(page):
+                for email_id in listed(page):
                     thread = standing.call("read_thread", {"id": email_id})
                     last = last_said(thread)
                     if "?" in last:
                         newest = re.findall(r"^\d+\. (M\w+)", outside(thread), re.MULTILINE)[-1]
                         waiting["shop@example.com" in last].add(newest)
         # Who waits for the owner, and for whom the owner waits.
-        assert {False: {id_of(ASKED)}, True: {id_of(QUESTION)}} == waiting
+        assert {False: {short(id_of(ASKED))}, True: {short(id_of(QUESTION))}} == waiting
         assert 0 == proposed(standing)
 
 
 def test_a_support_queue_is_worked_to_its_end_and_a_refusal_is_the_last_word(tmp_path: Path) -> None:
     with world(tmp_path) as standing:
         (arguments,) = written("support_queue").values()
-        seen = [each for page in pages(standing, "search_mail", arguments) for each in ids_in(page)]
-        assert [id_of(each) for each in INBOX] == seen
+        seen = [each for page in pages(standing, "search_mail", arguments) for each in listed(page)]
+        assert [short(id_of(each)) for each in INBOX] == seen
         for email_id in seen:
             read = inside(standing.call("read_mail", {"ids": [email_id]}))
             is_done = "paid" in read or "Note" in read

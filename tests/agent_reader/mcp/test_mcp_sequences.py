@@ -20,6 +20,7 @@ from sqlalchemy import select
 from agent_reader.mcp.cursors import Cursors
 from agent_reader.relay.endpoint import Endpoint, Reply
 from agent_reader.relay.proposals import ProposalTools
+from agent_reader.tool_answers.refusals import ToolRefused
 from change_executor.journal import schema
 from change_executor.journal.open import open_journal
 from tests.agent_reader.mcp.desk import Desked, desked, id_of, make_desk, outside
@@ -43,7 +44,7 @@ ALPHABET: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("whats_new", {"peek": True}),
     ("whats_new", {"limit": 2}),
     ("propose_move", {"id": A, "to": "processed", "reason": "zanzibar says so"}),
-    ("propose_move", {"id": A, "to": "escalate"}),
+    ("propose_move", {"id": A[:11], "to": "escalate"}),
     ("propose_move", {"id": B, "to": "trash", "reason": "delete it"}),
     ("propose_move", {"id": "zanzibar", "to": "processed"}),
     ("my_proposals", {}),
@@ -63,6 +64,26 @@ class InProcess(Endpoint):
     def request(self, method: str, path: str, content: object = None, headers: Any = None) -> Reply:  # noqa: ARG002 - the endpoint's signature
         response = self.ask(method, path, **({} if content is None else {"json": content}))
         return Reply(response.status_code, response.json())
+
+
+@dataclass(frozen=True, slots=True)
+class AtDesk(Endpoint):
+    """The reader's answer to the relay, without a socket between."""
+
+    standing: Desked = field(kw_only=True)
+
+    def request(self, method: str, path: str, content: Any = None, headers: Any = None) -> Reply:  # noqa: ARG002 - the endpoint's signature
+        assert ("POST", "/agent/email-id") == (method, path)
+        try:
+            return Reply(200, {"emailId": self.standing.desk.email_id(self.standing.agent, content["beginsWith"])})
+        except ToolRefused as refused:
+            return Reply(404, {"code": refused.code, "detail": refused.detail, "fix": refused.fix})
+
+
+def tools_of(standing: Desked, intake: Intake) -> ProposalTools:
+    """The relay's tools over both houses in this process."""
+    reader = AtDesk("reader", "http://localhost", "", standing=standing)
+    return ProposalTools(InProcess("executor", "http://localhost", intake.token, ask=intake.ask), bytes, reader)
 
 
 @dataclass
@@ -119,9 +140,8 @@ def worlds() -> Iterator[Callable[[], AbstractContextManager[World]]]:
                 journal = open_journal(settings.journal.url, MovableClock())
                 stack.callback(journal.close)
                 intake = Intake(journal, settings)
-                endpoint = InProcess("executor", "http://localhost", intake.token, ask=intake.ask)
                 fresh = Desked(make_desk(standing.house, cursors), standing.house, standing.agent)
-                yield World(fresh, intake, ProposalTools(endpoint, bytes))
+                yield World(fresh, intake, tools_of(fresh, intake))
 
         yield world
 

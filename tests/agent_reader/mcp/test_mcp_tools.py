@@ -20,7 +20,7 @@ from agent_reader.relay.endpoint import Endpoint
 from agent_reader.relay.proposals import ProposalTools
 from agent_reader.scope import Depth, Scope
 from agent_reader.sync.mirror import ListedMailbox
-from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, make_desk, outside
+from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, listed, make_desk, outside, short
 from tests.agent_reader.mcp.mails import attached
 from tests.agent_reader.served import ACCOUNT, MESSAGES, NOW, OTHER_ACCOUNT, fetched, octets
 
@@ -58,7 +58,9 @@ def described(desk: Desked) -> list[dict[str, Any]]:
 
 def test_what_clients_are_told_of_the_tools_is_what_it_was(standing: Desked) -> None:
     """A change here is one for every client: look at it, then write the file anew from the failure."""
-    own = ProposalTools(Endpoint("executor", "http://127.0.0.1:9", ""), bytes).descriptions()
+    own = ProposalTools(
+        Endpoint("executor", "http://127.0.0.1:9", ""), bytes, Endpoint("reader", "http://127.0.0.1:9", "")
+    ).descriptions()
     told = [*described(standing), *own]
     assert json.loads(GOLDEN.read_text(encoding="utf-8")) == told, json.dumps(told, indent=1, ensure_ascii=False)
     # It is sent with every conversation: some 1,600 tokens.
@@ -79,9 +81,9 @@ def test_tools_that_a_token_may_not_use_are_not_listed_and_not_answered(standing
 
 def test_what_is_outside_a_tokens_scope_is_not_there_and_counted(standing: Desked) -> None:
     narrow = with_scope(standing, Scope(senders=("person3@example.org",)))
-    assert RECEIPT in narrow.text("search_mail")
+    assert [short(RECEIPT)] == listed(narrow.text("search_mail"))
     for hidden in (FIRST, SECOND):
-        assert hidden not in narrow.text("search_mail") + narrow.text("whats_new", peek=True)
+        assert short(hidden) not in narrow.text("search_mail") + narrow.text("whats_new", peek=True)
         assert "unknown_email" == narrow.error("read_mail", ids=hidden)
         assert "unknown_thread" == narrow.error("read_thread", id=hidden)
         assert "unknown_thread" == narrow.error("read_thread", id="T" + hidden[1:])
@@ -107,7 +109,7 @@ def test_what_is_outside_a_tokens_scope_is_not_there_and_counted(standing: Deske
 def test_arguments_are_taken_as_models_write_them(standing: Desked, name: str, arguments: dict[str, Any]) -> None:
     answer = standing.desk.call(standing.agent, name, arguments)
     assert not answer.is_error, answer.text
-    assert RECEIPT in answer.text
+    assert short(RECEIPT) in answer.text
 
 
 @pytest.mark.parametrize(
@@ -163,7 +165,7 @@ def test_a_line_tells_what_a_message_says_itself_also_where_the_word_is_in_what_
         signature, quoted = inside(standing.text("search_mail", text="regatta")).split("\n")
         assert quoted.endswith("| Re: Plans | I come on Sunday. … Who is at the regatta?")
         assert "| Keys | They are in the drawer of the regatta office. Really." in signature
-        assert inside(standing.text("search_mail", text="0900")).endswith(" … Really. -- Tom, 0900 18")
+        assert inside(standing.text("search_mail", text="0900")).endswith(" Really. … -- Tom, 0900 18")
 
 
 def test_a_short_signature_is_read_with_the_text_and_a_disclaimer_under_it_is_left_out(tmp_path: Path) -> None:
@@ -209,15 +211,11 @@ def test_with_several_accounts_one_is_named(tmp_path: Path) -> None:
     with desked(tmp_path, accounts=(ACCOUNT, OTHER_ACCOUNT)) as two:
         assert "missing_argument" == two.error("search_mail")
         assert "unknown_account" == two.error("search_mail", account="nobody's")
-        assert RECEIPT in two.text("search_mail", account=ACCOUNT)
-        assert RECEIPT not in two.text("search_mail", account=OTHER_ACCOUNT)
+        assert short(RECEIPT) in two.text("search_mail", account=ACCOUNT)
+        assert short(RECEIPT) not in two.text("search_mail", account=OTHER_ACCOUNT)
         schema = two.desk.schema(two.agent, TOOLS[0])
         assert [ACCOUNT, OTHER_ACCOUNT] == schema["properties"]["account"]["enum"]
         assert "account" in schema["required"]
-
-
-def listed(text: str) -> list[str]:
-    return re.findall(r"^(M\w+) ", inside(text), re.MULTILINE)
 
 
 def deliver(standing: Desked, uid: int, message: bytes, mailbox: str = "INBOX", minutes: int = 0) -> str:
@@ -229,7 +227,7 @@ def deliver(standing: Desked, uid: int, message: bytes, mailbox: str = "INBOX", 
 
 def test_news_are_told_once_peeked_at_will_and_remembered_across_a_restart(tmp_path: Path) -> None:
     with desked(tmp_path) as standing:
-        assert [FIRST, SECOND, RECEIPT] == listed(standing.text("whats_new"))
+        assert [short(each) for each in (FIRST, SECOND, RECEIPT)] == listed(standing.text("whats_new"))
         assert [] == listed(standing.text("whats_new"))
         new = [deliver(standing, 10 + number, octets(50 + number, f"New {number}", "x")) for number in range(5)]
         peeked = standing.text("whats_new", peek=True, limit=2)
@@ -249,7 +247,7 @@ def test_news_are_told_once_peeked_at_will_and_remembered_across_a_restart(tmp_p
         try:
             again = Desked(make_desk(standing.house, cursors), standing.house, standing.agent)
             left = listed(again.text("whats_new"))
-            assert sorted(new) == sorted(listed(taken) + left)
+            assert sorted(map(short, new)) == sorted(listed(taken) + left)
             assert [] == listed(again.text("whats_new"))
         finally:
             cursors.close()
@@ -286,7 +284,7 @@ def test_old_mail_own_mail_and_moves_are_no_news_and_late_mail_is(tmp_path: Path
         # Received while the reader was down, taken in now.
         late = deliver(standing, 11, octets(62, "Late", "x"), minutes=-30)
         text = standing.text("whats_new")
-        assert [late] == listed(text)
+        assert [short(late)] == listed(text)
         assert "1 in Sent, Drafts, Junk or Trash passed over" in outside(text)
 
 
@@ -299,7 +297,7 @@ def test_after_the_index_was_made_anew_nothing_is_lost(tmp_path: Path) -> None:
     with desked(tmp_path / "second", fresh) as standing:
         standing.desk.cursors.write("clerk", ACCOUNT, type(place)("ffff-7", place.floor))
         text = standing.text("whats_new")
-        assert id_of(fresh[-1]) in listed(text)
+        assert short(id_of(fresh[-1])) in listed(text)
         assert "made anew" in outside(text)
         assert [] == listed(standing.text("whats_new"))
 

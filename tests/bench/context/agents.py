@@ -27,7 +27,7 @@ _MAX_PAGES: Final = 4
 _CALL_SECONDS: Final = 20.0
 _MAX_READ: Final = 8
 
-_MARK: Final = re.compile(r"^[0-9a-f]{8}\| ", re.MULTILINE)
+_MARK: Final = re.compile(r"^(M\S+ .*?)?\b[0-9a-f]{4}\| ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def _plain(text: str) -> str:
     try:
         text = "\n".join(_strings(json.loads(text)))
     except ValueError:
-        text = _MARK.sub("", text)
+        text = _MARK.sub(lambda found: found[1] or "", text)
     return " ".join(re.sub(r"^[> ]+", "", text, flags=re.MULTILINE).replace(" | ", " ").split())
 
 
@@ -175,7 +175,7 @@ class Ours(Server):
         )
         found = re.search(r'cursor="([^"]+)"', text)
         self._cursor = found[1] if found else None
-        return [Hit(line[10:43], line) for line in text.split("\n") if re.match(r"[0-9a-f]{8}\| M[0-9a-v]{32} ", line)]
+        return [Hit(line.split()[0], line) for line in text.split("\n") if re.match(r"M[0-9a-v]{10,32} ", line)]
 
     async def read(self, bill: Bill, task: Task, hit: Hit) -> None:
         await bill.call("read_mail", ids=[hit.id])

@@ -1,0 +1,104 @@
+"""The routes for the programs that run as the agent, with nothing but its tokens: JSON in, JSON out.
+
+`POST /agent/digest` gives the news of every account that a token opens, for `agent-reader digest`.
+`POST /agent/email-id` gives the whole id of the one message whose id begins so, for the relay: it proposes whole ids.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from agent_reader.access import Access, Agent
+from agent_reader.door import problems
+from agent_reader.door.gate import HostGate, read_body, refusal
+from agent_reader.door.keeper import Keeper, Places
+from agent_reader.mcp.desk import Desk
+from agent_reader.tool_answers.refusals import ToolRefused
+from shared.problem import Problem
+
+DIGEST_PATH: Final = "/agent/digest"
+EMAIL_ID_PATH: Final = "/agent/email-id"
+
+# One short member, and room for what a client may add to it.
+_MAX_BODY_OCTETS: Final = 1_024
+_MAX_BODY_SECONDS: Final = 10.0
+
+_Answer = Callable[[Agent, bytes], bytes]
+
+
+def agent_doors(desk: Desk, access: Access, places: Places, public_url: str | None = None) -> Mapping[str, ASGIApp]:
+    """Return the ASGI app of each route by its path."""
+
+    def digest(agent: Agent, untrusted_body: bytes) -> bytes:
+        return desk.digest(agent, peek=_peek(untrusted_body))
+
+    def email_id(agent: Agent, untrusted_body: bytes) -> bytes:
+        try:
+            return json.dumps({"emailId": desk.email_id(agent, _named(untrusted_body))}).encode()
+        except ToolRefused as refused:
+            raise Problem(404, refused.code, refused.detail, refused.fix) from None
+
+    netlocs = () if public_url is None else (urlsplit(public_url).netloc,)
+    answers = {DIGEST_PATH: digest, EMAIL_ID_PATH: email_id}
+    return {
+        path: HostGate(_AgentDoor(desk, access, places, path, answer).answer, netlocs)
+        for path, answer in answers.items()
+    }
+
+
+class _AgentDoor:
+    def __init__(self, desk: Desk, access: Access, places: Places, path: str, answer: _Answer) -> None:
+        self._places, self._work = places, answer
+        self._keeper = Keeper(access, desk.faults, self._answered, path)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            response = refusal(problems.method_not_allowed("POST"))
+        else:
+            response = await self._keeper.answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _answered(self, request: Request, agent: Agent) -> Response:
+        with self._places.place(agent):
+            body = await read_body(request, _MAX_BODY_OCTETS, _MAX_BODY_SECONDS)
+            answer = await run_in_threadpool(self._work, agent, body)
+        return Response(answer, media_type="application/json")
+
+
+def _peek(untrusted_body: bytes) -> bool:
+    match _asked(untrusted_body):
+        case {"peek": bool(peek), **rest} if not rest:
+            return peek
+        case _:
+            raise Problem(
+                400,
+                "malformed_digest_request",
+                "The body is not an object with `peek` alone.",
+                'Send {"peek": true} or false.',
+            )
+
+
+def _named(untrusted_body: bytes) -> str:
+    match _asked(untrusted_body):
+        case {"beginsWith": str(start), **rest} if not rest:
+            return start
+        case _:
+            raise Problem(
+                400,
+                "malformed_id_request",
+                "The body is not an object with `beginsWith` alone.",
+                'Send {"beginsWith": "M..."}.',
+            )
+
+
+def _asked(untrusted_body: bytes) -> Any:  # noqa: ANN401 - JSON of anybody
+    try:
+        return json.loads(untrusted_body)
+    except (ValueError, RecursionError):
+        return None
