@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from imapclient.datetime_util import parse_to_datetime
 from imapclient.exceptions import ProtocolError
 
 from agent_reader.imap import answers
 from agent_reader.imap.uid_ranges import UidRanges
-from agent_reader.imap.values import MessageState
+from agent_reader.imap.values import MailboxStatus, MessageState
 
 if TYPE_CHECKING:
     from agent_reader.imap.answers import Record
@@ -133,12 +134,52 @@ def test_states_without_a_uid_or_without_flags_say_nothing() -> None:
         (b'"29-Nov-2026 10:00:00 -0000"', datetime(2026, 11, 29, 10, tzinfo=UTC)),
         (b'"99-Nov-2026 10:00:00 +0100"', None),
         (b'"31-Dec-9999 23:00:00 -1200"', None),
+        (b'"29-nov-2026 10:00:00 +0145"', datetime(2026, 11, 29, 8, 15, tzinfo=UTC)),
+        # Not as the standard has it, and still a date.
+        (b'"9-Nov-2026 10:00:00 +0100"', datetime(2026, 11, 9, 9, tzinfo=UTC)),
+        (b'"29-Nov-2026 10:00:00 GMT"', datetime(2026, 11, 29, 10, tzinfo=UTC)),
+        (b'"29-Nox-2026 10:00:00 +0100"', None),
+        (b'"29-Nov-2026 10:00:00 +9900"', None),
         (b'"nonsense"', None),
         (b"NIL", None),
     ],
 )
 def test_a_date_is_an_instant_in_utc_or_nothing(date: bytes, expected: datetime | None) -> None:
     assert expected == answers.internaldate_of(answers.fetched([b"1 (UID 5 INTERNALDATE " + date + b")"])[5])
+
+
+@given(
+    st.datetimes(datetime(1971, 1, 1), datetime(2999, 12, 31)).map(lambda each: each.replace(microsecond=0)),  # noqa: DTZ001 - the zone is drawn
+    st.integers(-23 * 60, 23 * 60),
+)
+def test_a_date_is_what_the_library_takes_it_for(moment: datetime, minutes: int) -> None:
+    sign, zone = "-" if minutes < 0 else "+", abs(minutes)
+    date = f"{moment:%d-%b-%Y %H:%M:%S} {sign}{zone // 60:02}{zone % 60:02}".encode()
+    (found,) = answers.fetched([b'1 (UID 5 INTERNALDATE "' + date + b'")']).values()
+    assert parse_to_datetime(date, normalise=False) == answers.internaldate_of(found)
+
+
+def test_status_tells_how_a_mailbox_stands_or_nothing_of_it() -> None:
+    records: list[Record] = [
+        b"INBOX (MESSAGES 3 uidnext 4 UIDVALIDITY 5 HIGHESTMODSEQ 6)",
+        b'"B&APw-cher" (HIGHESTMODSEQ 9223372036854775807 UNSEEN 1 MESSAGES 0 UIDNEXT 1 UIDVALIDITY 5)',
+        # As Dovecot 2.3 writes a name after NOTIFY.
+        "Löhne (MESSAGES 1 UIDNEXT 2 UIDVALIDITY 5 HIGHESTMODSEQ 3)".encode(),
+        b'"without" (MESSAGES 3 UIDNEXT 4 UIDVALIDITY 5)',
+        b'"no mod-sequences" (MESSAGES 3 UIDNEXT 4 UIDVALIDITY 5 HIGHESTMODSEQ 0)',
+        b'"no number" (MESSAGES 3 UIDNEXT NIL UIDVALIDITY 5 HIGHESTMODSEQ 2)',
+        b'"odd" (MESSAGES 3 UIDNEXT)',
+        (b"{5}", b"twice"),
+        b" (MESSAGES 3 UIDNEXT 4 UIDVALIDITY 5 HIGHESTMODSEQ 6)",
+        b"twice (MESSAGES 3 UIDNEXT 4 UIDVALIDITY 5 HIGHESTMODSEQ 6)",
+    ]
+    # Twice the same answer, as from round to round.
+    assert answers.statuses(records) == answers.statuses(records)
+    assert {
+        "INBOX": MailboxStatus(uidvalidity=5, uidnext=4, messages=3, highestmodseq=6),
+        "Bücher": MailboxStatus(uidvalidity=5, uidnext=1, messages=0, highestmodseq=2**63 - 1),
+        "Löhne": MailboxStatus(uidvalidity=5, uidnext=2, messages=1, highestmodseq=3),
+    } == answers.statuses(records)
 
 
 def test_esearch_names_uids_by_ranges() -> None:
@@ -238,6 +279,7 @@ def test_any_records_give_values_or_an_error_that_the_session_knows(records: lis
         answers.leading_number,
         answers.namespace_prefixes,
         answers.status_names,
+        answers.statuses,
         lambda some: list(answers.list_lines(some)),
         lambda some: answers.status_number(some, b"UIDNEXT"),
     ):
