@@ -129,8 +129,8 @@ def _writable_among(roots: Sequence[str], extra: Sequence[str]) -> list[str]:
         for at, _, files in os.walk(root):
             if os.access(at, os.W_OK):
                 found.append(at)
-            paths = [f"{at}/{name}" for name in files]
-            found += [path for path in paths if os.access(path, os.W_OK) and not Path(path).is_symlink()]
+            # Through links as well: what such a one leads to is run.
+            found += [path for path in (f"{at}/{name}" for name in files) if os.access(path, os.W_OK)]
     return found
 
 
