@@ -7,6 +7,7 @@ from typing import Final
 from sqlalchemy import Connection, func, select
 
 from change_executor.alarms import measures
+from change_executor.condition import Hindrance, hindrances
 from change_executor.config import ExecutorSettings
 from change_executor.journal import schema
 from change_executor.journal.journal import Journal, is_stopped
@@ -36,16 +37,20 @@ def metrics(journal: Journal, settings: ExecutorSettings, now: Callable[[], date
 
 
 def health(journal: Journal, is_alive: Callable[[], bool]) -> Health:
-    """Return whether the worker lives and the journal can be written, with the chain's head. Raises as `metrics`."""
+    """Return whether the worker lives and the journal can be written, what hinders it, and the chain's head.
+
+    A mail server that is down is told and is no failure of this program. Raises as `metrics`.
+    """
     journal.probe()
     with journal.reading() as connection:
         head = connection.execute(
             select(schema.events.c.seq, schema.events.c.hash).order_by(schema.events.c.seq.desc()).limit(1)
         ).first()
-        stopped = is_stopped(connection)
+        hindered = hindrances(connection)
     alive = is_alive()
     events, digest = (0, None) if head is None else (int(head[0]), str(head[1]))
-    return Health(alive, {"worker": alive, "stopped": stopped, "events": events, "head": digest})
+    by = {each.value: each in hindered for each in Hindrance}
+    return Health(alive, {"worker": alive, **by, "events": events, "head": digest})
 
 
 def _of_journal(connection: Connection) -> list[Measure]:

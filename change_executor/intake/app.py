@@ -14,6 +14,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
 
+from change_executor.condition import Hindrance, hindrances
 from change_executor.config import ExecutorSettings
 from change_executor.errors import JournalUnavailable
 from change_executor.intake import problems, proposing
@@ -116,10 +117,15 @@ class _Desk:
         return _json({"queues": _queues(self._settings, proposer)})
 
     async def health(self, request: Request) -> Response:
-        """Tell whether the journal can be read and written; the one route without a caller."""
+        """Tell whether the journal can be written and proposals go on; the one route without a caller."""
         no_parameters(request)
-        await asyncio.to_thread(self._journal.probe)
-        return _json({"status": "ok"})
+        found = await asyncio.to_thread(self._hindrances)
+        return _json({"status": "degraded" if found else "ok", "codes": [each.value for each in found]})
+
+    def _hindrances(self) -> tuple[Hindrance, ...]:
+        self._journal.probe()
+        with self._journal.reading() as connection:
+            return hindrances(connection)
 
     async def _caller(self, request: Request) -> Proposer:
         return await caller(request, self._journal, self._journal.now())

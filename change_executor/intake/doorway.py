@@ -136,7 +136,7 @@ def _problem_of(error: ErrorDetails, email_id: object) -> Problem:
     if error["type"] == "missing":
         return problems.missing_field(name)
     if name != "emailId":
-        return problems.invalid_field(name, error["msg"])
+        return problems.invalid_field(name, error["type"])
     # The reader's ids of other kinds are well-formed, and cannot be proved.
     if isinstance(email_id, str) and is_unstable_email_id(email_id):
         return problems.identity_unstable()

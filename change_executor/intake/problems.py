@@ -100,9 +100,19 @@ _FIX_OF_FIELD: Final = {
 }
 
 
-def invalid_field(name: str, why: str) -> Problem:
-    """A member of another form than a proposal's."""
-    return Problem(422, "invalid_field", f"{name}: {why}.", _FIX_OF_FIELD.get(name, "Mend the field."))
+# By what the library that checks it calls it, in our own words.
+WRONG_FORMS: Final = {
+    "string_type": "is no string",
+    "string_too_long": "is too long",
+    "string_pattern_mismatch": "is not spelled as one is",
+    "value_error": "has control characters",
+}
+
+
+def invalid_field(name: str, kind: str) -> Problem:
+    """A member of another form than a proposal's; `kind` is one of `WRONG_FORMS`, or whatever else may be wrong."""
+    wrong = WRONG_FORMS.get(kind, "is of another form")
+    return Problem(422, "invalid_field", f"`{name}` {wrong}.", _FIX_OF_FIELD.get(name, "Mend the field."))
 
 
 def malformed_email_id() -> Problem:

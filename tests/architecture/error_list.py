@@ -33,7 +33,9 @@ _PASSES: Final = frozenset({Unavailable.MAIL_SERVER, Unavailable.NO_SPACE})
 # Makers whose code is chosen while they run: what they are called with here covers every choice.
 _SAMPLES: Final[dict[str, list[tuple[Any, ...]]]] = {
     "change_executor.intake.problems.invalid_field": [
-        (name, "{why}") for name in ("reason", "from", "to", "queue", "{name}")
+        *((name, "string_pattern_mismatch") for name in ("from", "to", "queue")),
+        *(("reason", kind) for kind in ("string_type", "string_too_long", "value_error")),
+        ("{name}", "another"),
     ],
     "agent_reader.jmap.problems.blob_unavailable": [
         (BlobUnavailable(reason, "{detail}", retryable=reason in _PASSES),)

@@ -12,8 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
+from change_executor.condition import HINDRANCE_OF
 from change_executor.intake.doorway import parsed
 from change_executor.journal import schema
+from change_executor.outcomes import Waiting
+from change_executor.steps import wait
+from change_executor.switch import press_stop, release_stop
 from shared.problem import Problem
 from shared.proposal import ProposalRequest
 from tests.change_executor.intake.desk import EMAIL_ID, PROPOSAL, READER_TOKEN, Desk, code_of
@@ -114,12 +118,56 @@ def test_the_mend_fits_the_field(desk: Desk, change: dict[str, Any], mend: str) 
 
 def test_health_says_that_the_journal_can_be_read_and_503_where_it_cannot(desk: Desk, tmp_path: Path) -> None:
     answer = desk.ask("GET", "/v1/health", None)
-    assert (200, {"status": "ok"}) == (answer.status_code, answer.json())
+    assert (200, {"status": "ok", "codes": []}) == (answer.status_code, answer.json())
     desk.journal.close()
     for path in tmp_path.glob("journal.db*"):
         path.write_bytes(b"this is no database any more " * 200)
     answer = desk.ask("GET", "/v1/health", None)
     assert (503, "journal_unavailable", True) == (answer.status_code, code_of(answer), answer.json()["retryable"])
+
+
+def test_health_tells_what_keeps_proposals_from_going_on_and_no_more(desk: Desk) -> None:
+    proposal = desk.propose().json()["id"]
+
+    def health() -> object:
+        return desk.ask("GET", "/v1/health", None).json()
+
+    for waiting, codes in (
+        (Waiting.LOGIN_REFUSED, ["mail_server"]),
+        (Waiting.MAIL_SERVER_UNREACHABLE, ["mail_server"]),
+        (Waiting.READER_REFUSED, ["reader"]),
+        (Waiting.NOT_FOUND_YET, []),
+    ):
+        with desk.journal.writing() as writing:
+            wait(writing, writing.proposal(proposal), waiting)
+        assert {"status": "degraded" if codes else "ok", "codes": codes} == health()
+    press_stop(desk.journal, "operator")
+    assert {"status": "degraded", "codes": ["stopped"]} == health()
+    release_stop(desk.journal, "operator")
+    with desk.journal.writing() as writing:
+        wait(writing, writing.proposal(proposal), Waiting.LOGIN_REFUSED)
+    desk.ask("POST", f"/v1/proposals/{proposal}/withdraw")
+    assert {"status": "ok", "codes": []} == health()
+
+
+def test_every_reason_to_wait_is_a_hindrance_or_known_to_be_none() -> None:
+    others = {
+        *(Waiting.STOPPED, Waiting.MOVES_PER_HOUR, Waiting.MOVES_PER_DAY, Waiting.NOT_FOUND_YET, Waiting.QUIET_TIME),
+        *(Waiting.SETTLE, Waiting.MOVED_TWICE, Waiting.MAILBOX_CHANGED, Waiting.TOO_MANY_TO_LOOK_AT),
+        Waiting.QUEUE_NOT_CONFIGURED,
+    }
+    assert set(Waiting) - others == set(HINDRANCE_OF)
+
+
+def test_no_words_of_the_library_that_checks_a_body_reach_an_agent(desk: Desk) -> None:
+    changes: tuple[dict[str, Any], ...] = (
+        *({"to": "../x"}, {"to": 7}, {"from": None}, {"reason": "x" * 501}, {"reason": "\0"}, {"queue": "Support!"}),
+    )
+    details = [desk.post(body(**change)).json()["detail"] for change in changes]
+    assert [
+        *("`to` is not spelled as one is.", "`to` is no string.", "`from` is no string.", "`reason` is too long."),
+        *("`reason` has control characters.", "`queue` is not spelled as one is."),
+    ] == details
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "Application/JSON ; charset=UTF-8"])
