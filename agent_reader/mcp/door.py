@@ -1,12 +1,12 @@
 """The HTTP door: who may come in, how much at once, and then the SDK's transport. POST /mcp; beside it `agent_doors`.
 
-The SDK takes half a second of CPU to import. A thread does it once the first client knocks: a reader at whose MCP door
-nobody knocks never pays for it.
+The SDK takes half a second of CPU to import. A thread does it once the first client knocks, or some seconds after the
+start: by then the reader has answered whoever waited for it, and no later client pays.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -29,6 +29,9 @@ PATH: Final = "/mcp"
 MAX_BODY_OCTETS: Final = 64 * 1024
 MAX_BODY_SECONDS: Final = 10.0
 
+# What a first round over a small mailbox takes, twice over; a reader that lives for less never imports the SDK unasked.
+WARM_AFTER_SECONDS: Final = 10.0
+
 
 class _Transport(Protocol):
     """What the door needs of the SDK's session manager."""
@@ -41,15 +44,31 @@ class _Transport(Protocol):
 
 
 class McpDoor:
-    """The ASGI app of the door. `running` has to be entered before the first request."""
+    """The ASGI app of the door. `running` has to be entered before the first request.
 
-    def __init__(self, desk: Desk, access: Access, places: Places, public_url: str | None = None) -> None:
-        self._desk, self._places, self._public_url = desk, places, public_url
+    It makes itself ready after `warm_after` seconds, or at the first request.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        access: Access,
+        places: Places,
+        public_url: str | None = None,
+        *,
+        warm_after: float = WARM_AFTER_SECONDS,
+    ) -> None:
+        self._desk, self._places, self._public_url, self._warm_after = desk, places, public_url, warm_after
         self._keeper = Keeper(access, desk.faults, self._exchange, PATH)
         self._transport: asyncio.Future[_Transport] | None = None
         self._knocked: asyncio.Event | None = None
         self.app: ASGIApp = HostGate(self._answer, () if public_url is None else (urlsplit(public_url).netloc,))
         self.beside = agent_doors(desk, access, places, public_url)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the SDK serves: the next request waits for nothing."""
+        return self._transport is not None and self._transport.done()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -70,7 +89,8 @@ class McpDoor:
         self, transport: "asyncio.Future[_Transport]", knocked: asyncio.Event, ended: asyncio.Event
     ) -> None:
         try:
-            await knocked.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(knocked.wait(), self._warm_after)
             manager: _Transport = await asyncio.to_thread(self._load)
             async with manager.run():
                 transport.set_result(manager)

@@ -154,6 +154,18 @@ async def test_an_agent_has_its_places_whichever_door_it_comes_by(standing: Desk
 
 
 @pytest.mark.anyio
+async def test_the_door_makes_itself_ready_some_time_after_the_start_though_nobody_knocked(standing: Desked) -> None:
+    early, late = (
+        McpDoor(standing.desk, standing.house.access, Places(1), warm_after=seconds) for seconds in (0.0, 3_600.0)
+    )
+    async with late.running(), early.running(), asyncio.timeout(60):
+        # The import runs in a thread, and nobody is told of its end but who knocks.
+        while not early.is_ready:  # noqa: ASYNC110 - see above
+            await asyncio.sleep(0.005)
+        assert not late.is_ready
+
+
+@pytest.mark.anyio
 async def test_where_the_read_log_cannot_be_written_no_mail_is_shown(
     standing: Desked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
