@@ -49,7 +49,7 @@ class Scope:
     @property
     def narrows(self) -> bool:
         """Whether more is outside than sign-in mail."""
-        return any(limit is not None for limit in (self.mailboxes, self.received_since, self.senders))
+        return self.mailboxes is not None or self.received_since is not None or self.senders is not None
 
     def fingerprint(self) -> str:
         """Return 16 hex digits that differ where what is seen may: states of one scope are none of another's."""

@@ -53,7 +53,7 @@ def boolean_value(name: str, untrusted: JSON) -> bool:
 
 def int_value(name: str, untrusted: JSON) -> int:
     """Return an Int (RFC 8620 §1.3)."""
-    if isinstance(untrusted, bool) or not isinstance(untrusted, int) or abs(untrusted) > MAX_INT:
+    if isinstance(untrusted, bool) or not isinstance(untrusted, int) or not -MAX_INT <= untrusted <= MAX_INT:
         raise invalid(name, "must be a whole number.")
     return untrusted
 
@@ -84,6 +84,6 @@ def utc_date_value(name: str, untrusted: JSON) -> int:
 
 def known_only(untrusted: Mapping[str, JSON], known: frozenset[str]) -> None:
     """Refuse arguments that the method does not have: a misspelled one would be ignored and mislead."""
-    unknown = tuple(sorted(untrusted.keys() - known))
-    if unknown:
+    if not untrusted.keys() <= known:
+        unknown = sorted(untrusted.keys() - known)
         raise invalid(unknown[0], f"is no argument of this method; those are {', '.join(sorted(known))}.")

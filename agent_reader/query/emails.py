@@ -77,16 +77,17 @@ class EmailQueryArguments:
 def parse_email_query(untrusted: Mapping[str, JSON]) -> EmailQueryArguments:
     """Return the arguments, or raise `QueryRefused` naming the one that is wrong."""
     arguments.known_only(untrusted, _ARGUMENTS)
-    anchor, limit = untrusted.get("anchor"), untrusted.get("limit")
+    given = untrusted.get
+    anchor, limit = given("anchor"), given("limit")
     return EmailQueryArguments(
-        filter=parse_filter(untrusted.get("filter")),
-        sort=_parse_sort(untrusted.get("sort")),
-        position=arguments.int_value("position", untrusted.get("position", 0)),
+        filter=parse_filter(given("filter")),
+        sort=_parse_sort(given("sort")),
+        position=arguments.int_value("position", given("position", 0)),
         anchor=None if anchor is None else arguments.id_value("anchor", anchor),
-        anchor_offset=arguments.int_value("anchorOffset", untrusted.get("anchorOffset", 0)),
+        anchor_offset=arguments.int_value("anchorOffset", given("anchorOffset", 0)),
         limit=None if limit is None else arguments.unsigned_value("limit", limit),
-        calculate_total=arguments.boolean_value("calculateTotal", untrusted.get("calculateTotal", False)),
-        collapse_threads=arguments.boolean_value("collapseThreads", untrusted.get("collapseThreads", False)),
+        calculate_total=arguments.boolean_value("calculateTotal", given("calculateTotal", False)),
+        collapse_threads=arguments.boolean_value("collapseThreads", given("collapseThreads", False)),
     )
 
 
@@ -135,7 +136,7 @@ def all_results(snapshot: Snapshot, arguments: EmailQueryArguments) -> Iterator[
 
 
 def _selection(snapshot: Snapshot, asked: EmailQueryArguments) -> Selection:
-    selection = resolve(asked.filter, snapshot.mailboxes)
+    selection = resolve(asked.filter, snapshot)
     if snapshot.scope.depth is Depth.HEADERS and asks_for_bodies(selection):
         # The store would find nothing for it; an empty list would read as if there were nothing.
         raise QueryRefused(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from agent_reader.query import arguments
 from agent_reader.query.errors import QueryRefused, invalid
@@ -89,14 +89,29 @@ def parse_filter(untrusted: JSON) -> Filter:
     return _Parser().parse(untrusted, 1)
 
 
-def resolve(asked: Filter, mailboxes: Callable[[], Sequence[StoredMailbox]]) -> Selection:
+class Mailboxes(Protocol):
+    """What is asked about mailboxes to resolve a filter; a `Snapshot` answers it."""
+
+    def mailboxes(self) -> Sequence[StoredMailbox]:
+        """Return every mailbox that is shown."""
+
+    def mailbox_key(self, mailbox_id: str) -> int | None:
+        """Return the key of one."""
+
+
+def resolve(asked: Filter, mailboxes: Mailboxes) -> Selection:
     """Return the selection, with mailboxes looked up where it names some. Raises `QueryRefused` for an unknown one."""
     match asked:
         case InMailboxWithId(mailbox_id):
-            return InMailbox(_keys("inMailbox", (mailbox_id,), mailboxes()).pop())
+            key = mailboxes.mailbox_key(mailbox_id)
+            if key is None:
+                raise _unknown_mailbox("inMailbox")
+            return InMailbox(key)
         case InMailboxOtherThan(mailbox_ids):
-            left_out = _keys("inMailboxOtherThan", mailbox_ids, mailboxes())
-            return AnyOf(tuple(InMailbox(mailbox.key) for mailbox in mailboxes() if mailbox.key not in left_out))
+            shown, left_out = mailboxes.mailboxes(), frozenset(mailbox_ids)
+            if not left_out <= {each.id for each in shown}:
+                raise _unknown_mailbox("inMailboxOtherThan")
+            return AnyOf(tuple(InMailbox(each.key) for each in shown if each.id not in left_out))
         case Every(of):
             return All(tuple(resolve(each, mailboxes) for each in of))
         case Some(of):
@@ -107,11 +122,8 @@ def resolve(asked: Filter, mailboxes: Callable[[], Sequence[StoredMailbox]]) -> 
             return asked
 
 
-def _keys(field: str, mailbox_ids: tuple[str, ...], mailboxes: Sequence[StoredMailbox]) -> set[int]:
-    by_id = {mailbox.id: mailbox.key for mailbox in mailboxes}
-    if any(mailbox_id not in by_id for mailbox_id in mailbox_ids):
-        raise invalid("filter", f"{field} names a mailbox that does not exist; Mailbox/get lists those that do.")
-    return {by_id[mailbox_id] for mailbox_id in mailbox_ids}
+def _unknown_mailbox(field: str) -> QueryRefused:
+    return invalid("filter", f"{field} names a mailbox that does not exist; Mailbox/get lists those that do.")
 
 
 @dataclass(slots=True)
@@ -120,7 +132,8 @@ class _Parser:
     phrases: int = 0
 
     def parse(self, untrusted: JSON, depth: int) -> Filter:
-        if not isinstance(untrusted, Mapping):
+        # Asked in this order: nearly always it is a dict, and whether it is another Mapping takes long to tell.
+        if not isinstance(untrusted, dict) and not isinstance(untrusted, Mapping):
             raise invalid("filter", "must be an object: a FilterCondition or a FilterOperator.")
         if depth > MAX_DEPTH:
             raise _refused(f"is nested deeper than {MAX_DEPTH} levels.")
@@ -129,14 +142,17 @@ class _Parser:
             raise _refused(f"has more than {MAX_CONDITIONS} conditions.")
         if "operator" in untrusted:
             return self._operator(untrusted, depth)
-        return Every(tuple(self._field(name, value) for name, value in untrusted.items()))
+        conditions = [self._field(name, value) for name, value in untrusted.items()]
+        return conditions[0] if len(conditions) == 1 else Every(tuple(conditions))
 
     def _field(self, name: str, value: JSON) -> Filter:
         reader = _FIELDS.get(name)
         if reader is None:
             raise _refused(f"there is no such condition here; there are {', '.join(_FIELDS)}.")
         condition = reader(name, value)
-        if isinstance(condition, Every):
+        if isinstance(condition, Words):
+            self.phrases += 1
+        elif isinstance(condition, Every):
             self.phrases += len(condition.of)
         if self.phrases > MAX_PHRASES:
             raise _refused(f"has more than {MAX_PHRASES} words.")
@@ -225,6 +241,8 @@ def _has_attachment(name: str, value: JSON) -> Filter:
 def _text_in(*columns: Column) -> "Callable[[str, JSON], Filter]":
     def read(name: str, value: JSON) -> Filter:
         found = phrases(name, arguments.string_value(name, value))
+        if len(found) == 1:
+            return Words(found[0], columns)
         return Every(tuple(Words(phrase, columns) for phrase in found))
 
     return read

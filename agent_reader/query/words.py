@@ -1,6 +1,7 @@
 """Text of a question made into folded phrases (RFC 8621 §4.4.1). Whatever it holds, it is data."""
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from agent_reader.query.errors import QueryRefused, invalid
@@ -25,14 +26,20 @@ def phrases(field: str, text: str) -> tuple[str, ...]:
         raise invalid(field, f"is longer than {MAX_TEXT_CHARACTERS} characters.")
     if not text.strip():
         return ()
-    found: dict[str, None] = {}
-    for piece in _PIECE.finditer(text):
-        quoted = piece[1] if piece[1] is not None else piece[2]
-        folded = fold(piece[3] if quoted is None else _ESCAPED.sub(r"\1", quoted))
-        if folded:
-            found[folded] = None
+    found = dict.fromkeys(filter(None, map(fold, _pieces(text))))
     if not found:
         raise QueryRefused("unsupportedFilter", f"{field}: holds no word that could be searched for.", (field,))
     if len(found) > MAX_PHRASES:
         raise invalid(field, f"has more than {MAX_PHRASES} words.")
     return tuple(found)
+
+
+def _pieces(text: str) -> Iterable[str]:
+    if '"' not in text and "'" not in text:
+        return text.split()
+    return (_unquoted(piece) for piece in _PIECE.finditer(text))
+
+
+def _unquoted(piece: re.Match[str]) -> str:
+    quoted = piece[1] if piece[1] is not None else piece[2]
+    return piece[3] if quoted is None else _ESCAPED.sub(r"\1", quoted)

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final
 
 import apsw
@@ -132,6 +133,13 @@ class Snapshot:
             )
         return self._mailboxes
 
+    def mailbox_key(self, mailbox_id: str) -> int | None:
+        """Return the key of a mailbox that is shown."""
+        key: int | None = self.connection.execute(
+            "SELECT key FROM mailboxes WHERE id = ? AND standing <> 'pending'", (mailbox_id,)
+        ).get
+        return key
+
     def counts(self, trash_key: int | None) -> dict[int, MailboxCounts]:
         """Return the counts of each mailbox by key; one without Emails is missing.
 
@@ -165,8 +173,7 @@ class Snapshot:
         """Yield the ids of the selected Emails in order."""
         rows = self._run(rows_statement(self._searched(selection), order, limit=limit, offset=offset))
         # A page is had at once, in fewer steps; everything is had as it is asked for.
-        found: Iterable[tuple[Any, ...]] = rows if limit is None else rows.fetchall()
-        return (email_id for (email_id,) in found)
+        return chain.from_iterable(rows if limit is None else rows.fetchall())
 
     def ids_and_threads(self, selection: Selection, order: Sequence[Order]) -> Iterator[tuple[str, int]]:
         """Yield (Email id, Thread key) of the selected Emails in order."""

@@ -8,7 +8,7 @@ quoted; parameters carry everything.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, TypeAlias, assert_never
+from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from agent_reader.store import header_search, tokens
 from agent_reader.store.emails import KEY_SHIFT
@@ -45,6 +45,9 @@ _FIRST_PLACE: Final = "(SELECT p.place FROM email_places p WHERE p.key >= ? ORDE
 _LEAST_ROWID: Final = -(2**63)
 
 
+_ALL_COLUMNS: Final = tuple(Column)
+
+
 class OrderBy(StrEnum):
     """What Emails can be sorted by; the value is the expression, with a parameter for a keyword. RFC 8621 §4.4.2."""
 
@@ -68,9 +71,8 @@ class Order:
     keyword: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """SQL and its parameters."""
+class Statement(NamedTuple):
+    """SQL and its parameters. A NamedTuple, since each question makes several."""
 
     sql: str
     parameters: tuple[Parameter, ...]
@@ -91,7 +93,7 @@ def rows_statement(
     else:
         comparators = [f"{each.by.value} {'ASC' if each.ascending else 'DESC'}" for each in order]
         order_sql = ", ".join((*comparators, source.newest_first))
-    keywords = tuple(_quoted(each.keyword) for each in order if each.keyword is not None)
+    keywords = tuple(_quoted(each.keyword) for each in order if each.keyword is not None) if order else ()
     sql, parameters = f"SELECT {columns} FROM {source.sql} ORDER BY {order_sql}", source.parameters + keywords  # noqa: S608 - closed words only
     if limit is not None or offset:
         sql += " LIMIT ? OFFSET ?"
@@ -112,8 +114,7 @@ def count_statement(selection: Selection, *, by_thread: bool) -> Statement:
     return Statement(f"SELECT count(*) FROM {source.sql}", source.parameters)  # noqa: S608 - closed words only
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(NamedTuple):
     """What follows FROM, and the column in it by which Emails are in the order of dates."""
 
     sql: str
@@ -137,9 +138,10 @@ def _source(selection: Selection, *, needs_emails: bool) -> _Source:
         elif _is_match(each):
             matches.append(each)
         else:
-            if _is_narrowed_by_tokens(each):
+            is_narrowed = _is_narrowed_by_tokens(each)
+            if is_narrowed:
                 matches.append(each)
-            others.append(_condition(each))
+            others.append(_in_header(each) if is_narrowed and isinstance(each, HasHeader) else _condition(each))
     needs_emails = needs_emails or bool(others)
     match matches:
         case []:
@@ -155,16 +157,21 @@ def _source(selection: Selection, *, needs_emails: bool) -> _Source:
     if needs_emails and emails:
         # CROSS keeps the order of the loops: hits first, in the order of dates, and an Email for each.
         table += f" CROSS JOIN emails e ON {emails}"
-    conditions = [first, *(_range(each, column) for each in ranges), *others]
-    where = " AND ".join(f"({condition.sql})" for condition in conditions)
-    parameters = tuple(parameter for condition in conditions for parameter in condition.parameters)
-    return _Source(f"{table} WHERE {where}", parameters, column)
+    if not ranges and not others:
+        return _Source(f"{table} WHERE {first.sql}", first.parameters, column)
+    where = _joined(" AND ", [first, *(_range(each, column) for each in ranges), *others])
+    return _Source(f"{table} WHERE {where.sql}", where.parameters, column)
 
 
 def _conjuncts(selection: Selection) -> list[Selection]:
-    if not isinstance(selection, All):
-        return [selection]
-    return [conjunct for each in selection.of for conjunct in _conjuncts(each)]
+    found, left = list[Selection](), [selection]
+    while left:
+        each = left.pop()
+        if isinstance(each, All):
+            left += reversed(each.of)
+        else:
+            found.append(each)
+    return found
 
 
 def _is_match(selection: Selection) -> bool:
@@ -225,12 +232,12 @@ def _match_all(conjuncts: list[Selection]) -> str:
     for each in conjuncts:
         if isinstance(each, InMailbox):
             mailboxes.append(each.mailbox_key)
-        elif each in _IS_UNSEEN:
-            is_unseen = True
-        elif isinstance(each, Not):
-            refused.append(f"({_match(each.of)})")
-        else:
+        elif not isinstance(each, Not):
             asked.append(f"({_match(each)})")
+        elif each.of in _IS_SEEN:
+            is_unseen = True
+        else:
+            refused.append(f"({_match(each.of)})")
     if is_unseen and not mailboxes:
         asked.append(_token(tokens.UNSEEN))
     asked += [_token((tokens.of_unseen_in if is_unseen else tokens.of_mailbox)(key)) for key in mailboxes]
@@ -242,7 +249,7 @@ def _words(phrase: str, columns: tuple[Column, ...]) -> str:
     if columns == (Column.FROM,):
         return _token(tokens.of_from_words(phrase))
     # A word of a text is none of our tokens, so that what may stand anywhere needs no look at where it stands.
-    return f'"{phrase}"' if len(columns) == len(Column) else f'{{{" ".join(columns)}}} : "{phrase}"'
+    return f'"{phrase}"' if columns == _ALL_COLUMNS else f'{{{" ".join(columns)}}} : "{phrase}"'
 
 
 def _token(token: str) -> str:
@@ -251,7 +258,7 @@ def _token(token: str) -> str:
 
 
 _SEEN: Final = HasKeyword(tokens.SEEN)
-_IS_UNSEEN: Final = (Not(_SEEN), Not(AnyOf((_SEEN,))))
+_IS_SEEN: Final = (_SEEN, AnyOf((_SEEN,)))
 
 _EVERYTHING: Final = f'("{tokens.ORDINARY}" OR "{tokens.SIGN_IN}")'
 
@@ -273,7 +280,7 @@ def _range(received: Received, column: str) -> Statement:
 
 def _condition(selection: Selection) -> Statement:
     if _is_match(selection):
-        return Statement("e.place IN (SELECT rowid FROM search WHERE search MATCH ?)", (_match(selection),))
+        return _found(selection)
     match selection:
         case Received():
             return _range(selection, "e.key")
@@ -281,18 +288,28 @@ def _condition(selection: Selection) -> Statement:
             return _size(at_least, below)
         case ThreadHasKeyword(share, keyword):
             return _of_the_thread(share, keyword)
-        case HasHeader(name, text):
-            kept = "(SELECT t.document FROM email_texts t WHERE t.key = e.key)"
-            return Statement(f"{header_search.FUNCTION}({kept}, ?, ?)", (name, text))
+        case HasHeader():
+            looked = _in_header(selection)
+            # What has no such token needs no look, be it that NOT asks for all of those.
+            return _joined(" AND ", [_found(selection), looked]) if _is_narrowed_by_tokens(selection) else looked
         case All(of):
-            return _joined(" AND ", of)
+            return _joined(" AND ", list(map(_condition, of)))
         case AnyOf(of):
-            return _joined(" OR ", of)
+            return _joined(" OR ", list(map(_condition, of)))
         case Not(of):
             inner = _condition(of)
             return Statement(f"NOT ({inner.sql})", inner.parameters)
         case _:
             raise AssertionError("words say this, not columns")
+
+
+def _found(selection: Selection) -> Statement:
+    return Statement("e.place IN (SELECT rowid FROM search WHERE search MATCH ?)", (_match(selection),))
+
+
+def _in_header(asked: HasHeader) -> Statement:
+    kept = "(SELECT t.document FROM email_texts t WHERE t.key = e.key)"
+    return Statement(f"{header_search.FUNCTION}({kept}, ?, ?)", (asked.name, asked.text))
 
 
 def _of_the_thread(share: ThreadShare, keyword: str) -> Statement:
@@ -322,7 +339,6 @@ def _size(at_least: int | None, below: int | None) -> Statement:
     return Statement(" AND ".join(conditions), tuple(parameters))
 
 
-def _joined(word: str, selections: Sequence[Selection]) -> Statement:
-    conditions = [_condition(each) for each in selections]
-    sql = word.join(f"({condition.sql})" for condition in conditions)
-    return Statement(sql, tuple(parameter for condition in conditions for parameter in condition.parameters))
+def _joined(word: str, conditions: Sequence[Statement]) -> Statement:
+    sql = word.join([f"({condition.sql})" for condition in conditions])
+    return Statement(sql, tuple([parameter for condition in conditions for parameter in condition.parameters]))

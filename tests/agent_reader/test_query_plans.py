@@ -29,7 +29,7 @@ def _plan(account: Mirrored, **asked: JSON) -> str:
     parsed = parse_email_query(asked)
     with account.store.snapshot(ACCOUNT) as snapshot:
         statement = rows_statement(
-            resolve(parsed.filter, snapshot.mailboxes), parsed.sort, by_thread=parsed.collapse_threads, limit=50
+            resolve(parsed.filter, snapshot), parsed.sort, by_thread=parsed.collapse_threads, limit=50
         )
         rows = snapshot.connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", statement.parameters)
         return "\n".join(str(detail) for _, _, _, detail in rows)
@@ -108,8 +108,8 @@ def test_what_columns_say_is_asked_of_one_candidate_after_the_other_in_the_order
 
 def test_a_scope_is_told_by_tokens_and_places_so_that_a_total_is_one_walk(account: Mirrored) -> None:
     scope = Scope(mailboxes=("INBOX",), received_since=START, sign_in_mail=False)
-    selection = resolve(parse_email_query({"filter": {"text": "word"}}).filter, tuple)
     with account.store.snapshot(ACCOUNT, scope) as snapshot:
+        selection = resolve(parse_email_query({"filter": {"text": "word"}}).filter, snapshot)
         statement = count_statement(selection, by_thread=False)
         rows = list(snapshot.connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", statement.parameters))
         walks = [str(detail) for _, _, _, detail in rows if str(detail).startswith(("SCAN s ", "SEARCH", "CORRELATED"))]
