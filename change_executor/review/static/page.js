@@ -329,13 +329,14 @@ function lookToDecide() {
   else if (here()) open(`${find(".subject", here()).href}#decide`);
 }
 
+const UNDO = 'form:not([hidden]) [data-key="z"]';
 const KEYS = {
   j: () => (find('.back [data-key="j"]') ?? { click: () => step(1) }).click(),
   k: () => step(-1),
   x: () => here() && find('input[name="p"]', here())?.click(),
   a: () => goTo(".desk button.go, .verdict button.go") ?? lookToDecide(),
   r: () => goTo("#reason") ?? lookToDecide(),
-  z: () => goTo('[data-key="z"]', here() ?? undefined) ?? goTo('.notice [data-key="z"], .desk [data-key="z"]'),
+  z: () => goTo(UNDO, here() ?? null) ?? goTo(`.notice ${UNDO}, .desk ${UNDO}`),
   t: () => openView("t"),
   v: () => openView("v"),
   "/": () => goTo("#search"),

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 from playwright.sync_api import Page, ViewportSize, expect
 
+from change_executor.review import app
 from shared.proposal import State
 from tests.change_executor.review.scenery import Scenery, furnished_page, set_the_scene
 from tests.change_executor.review.test_review_browser import sign_in_by_link, state
@@ -32,6 +34,8 @@ OPTIONS = {
     "preload": False,
     "elementRef": False,
 }
+# The rules that look at colours: all that can differ in the dark theme, which sets colours and nothing else (tested).
+COLOURS = OPTIONS | {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}}
 # A page is looked at twice by a processor that also renders it; more at once than this only wait for each other.
 AT_ONCE = 3
 DESK: ViewportSize = {"width": 1280, "height": 900}
@@ -75,8 +79,8 @@ def page(browser: Browser, review_page: ReviewPage) -> Any:
     context.close()
 
 
-def begin(page: Page) -> None:
-    page.evaluate("options => { window.found = axe.run(document, options); }", OPTIONS)
+def begin(page: Page, options: dict[str, Any] = OPTIONS) -> None:
+    page.evaluate("options => { window.found = axe.run(document, options); }", options)
 
 
 def violations(page: Page) -> list[str]:
@@ -104,10 +108,11 @@ def look(pages: list[Page], url: str, paths: dict[str, str], size: ViewportSize 
         for page, (_, path) in open_ones:
             page.set_viewport_size(size)
             page.goto(url + path)
-        for theme in ("light", "dark"):
+        themes: tuple[tuple[Literal["light", "dark"], dict[str, Any]], ...] = (("light", OPTIONS), ("dark", COLOURS))
+        for theme, options in themes:
             for page, _ in open_ones:
                 page.emulate_media(color_scheme=theme)
-                begin(page)
+                begin(page, options)
             for page, (name, _) in open_ones:
                 assert [] == found(page), (name, theme)
 
@@ -134,6 +139,19 @@ def test_axe_would_have_found_something(page: Page, review_page: ReviewPage) -> 
     page.goto(f"{review_page.url}/sign-in")
     page.evaluate("document.querySelector('label[for=password]').remove()")
     assert any(each.startswith("label:") for each in violations(page))
+    page.evaluate("document.querySelector('button').setAttribute('class', 'quiet foot')")
+    page.evaluate("document.body.style.setProperty('--soft', 'var(--line)')")
+    begin(page, COLOURS)
+    assert any(each.startswith("color-contrast:") for each in found(page))
+
+
+def test_the_dark_theme_sets_colours_and_nothing_else() -> None:
+    style = (Path(app.__file__).parent / "static" / "page.css").read_text()
+    before, dark, after = re.split(
+        r"@media \(prefers-color-scheme: dark\) \{\n  :root \{\n(.*?)\n  \}\n\}\n", style, flags=re.DOTALL
+    )
+    assert all(re.fullmatch(r" +--[a-z-]+: #[0-9a-f]{6};", each) for each in dark.splitlines())
+    assert "prefers-color-scheme" not in before + after
 
 
 def test_single_letters_act_only_where_they_can_be_turned_off_and_never_decide(

@@ -26,7 +26,7 @@ def found(client: httpx.Client, path: str) -> list[str]:
     """The ids of the lines of a page, in their order."""
     answer = client.get(path)
     assert 200 == answer.status_code
-    return re.findall(r'class="subject" href="/p/(P[0-9a-v]{20})"', answer.text)
+    return re.findall(r'class="subject" href="/p/(P[0-9a-v]{20})[?"]', answer.text)
 
 
 def walked(client: httpx.Client, path: str | None) -> list[str]:
@@ -34,7 +34,7 @@ def walked(client: httpx.Client, path: str | None) -> list[str]:
     ids: list[str] = []
     while path:
         text = client.get(path).text
-        ids += re.findall(r'class="subject" href="/p/(P[0-9a-v]{20})"', text)
+        ids += re.findall(r'class="subject" href="/p/(P[0-9a-v]{20})[?"]', text)
         match = re.search(r'href="(/\?[^"]*after=[^"]+)"', text)
         path = match[1].replace("&amp;", "&") if match else None
     return ids
