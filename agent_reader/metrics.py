@@ -9,7 +9,7 @@ from agent_reader.config import Account
 from agent_reader.store.store import Store
 from shared.metrics import PROCESS_HELPS, Health, Measure, exposition, of_the_process
 
-_HELPS: Final = PROCESS_HELPS | {
+HELPS: Final = PROCESS_HELPS | {
     "mailwarrant_sync_lag_seconds": "Since the last time that every mailbox of the account was looked at.",
     "mailwarrant_index_fresh": "1 where the index is as fresh as it should be.",
     "mailwarrant_index_messages": "Copies of messages in the index.",
@@ -25,7 +25,7 @@ def metrics(accounts: Sequence[Account], store: Store, access: Access, now: Call
     """Return all numbers as text. Raises what a store or a read log raises that cannot be used."""
     found = [measure for account in accounts for measure in _of_account(account, store, now())]
     found.append(Measure("mailwarrant_queries_total", float(access.recorded())))
-    return exposition([*found, *of_the_process()], _HELPS)
+    return exposition([*found, *of_the_process()], HELPS)
 
 
 def health(accounts: Sequence[Account], store: Store, access: Access, are_alive: Callable[[], bool]) -> Health:

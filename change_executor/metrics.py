@@ -14,7 +14,7 @@ from change_executor.journal.journal import Journal, is_stopped
 from shared.metrics import PROCESS_HELPS, Health, Measure, Measured, exposition, of_the_process
 from shared.proposal import State
 
-_HELPS: Final = PROCESS_HELPS | {
+HELPS: Final = PROCESS_HELPS | {
     "mailwarrant_alarm": "Each alarm: 0, or how many proposals it is about (1 where it is about none).",
     "mailwarrant_open_proposals": "Proposals that have not ended, by queue and state.",
     "mailwarrant_oldest_open_proposal_seconds": "The age of the oldest of them.",
@@ -33,7 +33,7 @@ def metrics(journal: Journal, settings: ExecutorSettings, now: Callable[[], date
     with journal.reading() as connection:
         found: list[Measured] = [*measures(connection, settings, now()), *_of_journal(connection)]
     found += of_the_process()
-    return exposition(found, _HELPS)
+    return exposition(found, HELPS)
 
 
 def health(journal: Journal, is_alive: Callable[[], bool]) -> Health:
