@@ -5,6 +5,7 @@ same. That file is opened for appending only and never made by us: let another u
 only, `chattr +a`), and what was told there cannot be taken back by the executor's user.
 """
 
+import errno
 import json
 import os
 import threading
@@ -35,6 +36,8 @@ class HeadPublisher:
         self._journal, self._log = journal, log
         self._file = None if file is None else _appendable(file)
         self._every_seconds = every_seconds
+        # The newest line that the file had no room for; what is in the log and not here yet.
+        self._unwritten = b""
         self._told: tuple[int, str | None] | None = None
         self._committed = threading.Event()
         self._ending = threading.Event()
@@ -68,7 +71,7 @@ class HeadPublisher:
 
     def _run(self) -> None:
         while not self._ending.is_set():
-            self._committed.wait()
+            self._committed.wait(self._every_seconds if self._unwritten else None)
             self._committed.clear()
             if self._ending.is_set():
                 return
@@ -83,16 +86,33 @@ class HeadPublisher:
             row = connection.exec_driver_sql(_HEAD).first()
         head: tuple[int, str | None] = (0, None) if row is None else (int(row[0]), str(row[1]))
         if event == TOLD and head == self._told:
+            self._write()
             return
         self._told = head
         self._log.info(event, events=head[0], head=head[1])
         if self._file is not None and head[1] is not None:
             line = {"at": self._journal.now().isoformat(), "event": event, "events": head[0], "head": head[1]}
-            try:
-                os.write(self._file, json.dumps(line).encode() + b"\n")
-            except OSError as error:
-                # The log has it all the same; a full disk elsewhere must not stop what the journal can record.
-                self._log.error("journal:head_not_written", error=error.strerror)
+            was_full = bool(self._unwritten)
+            self._unwritten = json.dumps(line).encode() + b"\n"
+            self._write(was_full=was_full)
+
+    def _write(self, *, was_full: bool = True) -> None:
+        if self._file is None or not self._unwritten:
+            return
+        try:
+            written = os.write(self._file, self._unwritten)
+        except OSError as error:
+            cause = error.strerror
+        else:
+            # A file that fills up takes the beginning of a line; the whole of it comes again, on the same line.
+            cause = os.strerror(errno.ENOSPC) if written < len(self._unwritten) else None
+        if cause is None:
+            self._unwritten = b""
+            if was_full:
+                self._log.info("journal:head_written_again")
+        elif not was_full:
+            # The log has it all the same; a full disk elsewhere must not stop what the journal can record.
+            self._log.error("journal:head_not_written", error=cause)
 
 
 def published_heads(lines: Iterable[str]) -> dict[int, str]:
@@ -109,18 +129,22 @@ def published_heads(lines: Iterable[str]) -> dict[int, str]:
 
 
 def _head_in(untrusted_line: str) -> tuple[int, str] | None:
-    start = untrusted_line.find("{")
-    try:
-        # A log daemon may have put its own words before ours.
-        told: Any = json.loads(untrusted_line[start:]) if start >= 0 else None
-    except ValueError:
-        return None
-    if not isinstance(told, dict):
-        return None
+    # A log daemon may have put its own words before ours, and a disk that was full the beginnings of lines.
+    told = _object_from(untrusted_line, untrusted_line.find("{")) or _object_from(
+        untrusted_line, untrusted_line.rfind("{")
+    )
     events, head = told.get("events"), told.get("head")
     if not isinstance(events, int) or isinstance(events, bool) or not isinstance(head, str):
         return None
     return (events, head) if events > 0 and len(head) == _HEX_DIGITS and head != chain.FIRST_PREVIOUS else None
+
+
+def _object_from(untrusted_line: str, start: int) -> dict[str, Any]:
+    try:
+        told: Any = json.loads(untrusted_line[start:]) if start >= 0 else None
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def _appendable(file: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -25,6 +26,8 @@ from tests.change_executor.journal.clock import MovableClock, new_proposal
 from tests.change_executor.journal.test_group import until
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from change_executor.journal.journal import Journal
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -98,6 +101,57 @@ def test_the_log_tells_it_too_and_a_log_is_compared_like_the_file(journal: Journ
     written = [f"Nov 30 host change-executor[7]: {json.dumps(line)}" for line in logged]
     with journal.reading() as connection:
         assert {1: verify(connection).head} == published_heads([*written, *_NO_HEADS])
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)], check=False).returncode != 0:
+        pytest.skip("no file system of a few KiB can be mounted here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@needs_root
+def test_a_full_disk_of_the_heads_loses_none_that_was_told_and_gets_the_newest_once_there_is_room(
+    journal: Journal, small_disk: Path
+) -> None:
+    file, filler = small_disk / "heads", small_disk / "filler"
+    # A few octets before the end of its only block: the next line is torn.
+    file.write_bytes(b"\n" * 4000)
+    with filler.open("wb", buffering=0) as filling, contextlib.suppress(OSError):
+        while filling.write(b"x" * 4096):
+            pass
+    append(journal)
+    with capture_logs() as logged:
+        telling = publisher(journal, file, every_seconds=0.02)
+        telling.start()
+        assert file.stat().st_size == 4096
+        append(journal, 3)
+        until(lambda: "head_not_written" in str(logged) and any(line.get("events") == 4 for line in logged))
+        assert {} == published_heads(file.read_text().splitlines())
+        filler.unlink()
+        # Nothing else is committed.
+        until(lambda: 4 in published_heads(file.read_text().splitlines()))
+        until(lambda: logged[-1]["event"] == "journal:head_written_again")
+        append(journal)
+        telling.stop()
+    # Said once, and not each time that it is tried.
+    assert 1 == sum(line["event"] == "journal:head_not_written" for line in logged)
+    with journal.reading() as connection:
+        found = published_heads(file.read_text().splitlines())
+        assert ({4, 5}, ()) == (set(found), verify(connection, found).findings)
+
+
+def test_a_line_that_a_full_disk_tore_hides_no_other(journal: Journal, heads: Path) -> None:
+    append(journal)
+    heads.write_text('{"at": "2026-11-30T09:00:00+00:00", "ev')
+    telling = publisher(journal, heads)
+    telling.start()
+    append(journal)
+    telling.stop()
+    assert {1, 2} == set(published_heads(heads.read_text().splitlines()))
 
 
 def test_a_file_that_cannot_be_appended_to_stops_the_start(journal: Journal, tmp_path: Path) -> None:
