@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.change_executor.breaking.rig import MailServer, Rig
+from tests.change_executor.breaking.rig import MailServer
 from tests.change_executor.breaking.street import Street
 from tests.servers.courier import Courier
 from tests.servers.cyrus import Cyrus
@@ -15,7 +15,6 @@ from tests.servers.dovecot import Dovecot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 # The long form tries all on all servers; `make executor-long`.
 LONG = bool(os.environ.get("EXECUTOR_LONG"))
@@ -38,13 +37,6 @@ def server() -> Iterator[Dovecot]:
 def without_move(server: object) -> dict[str, Any]:
     """What a queue has to allow on a server without MOVE."""
     return {"without_move": "copy"} if isinstance(server, Courier) else {}
-
-
-@pytest.fixture
-def rig(server: Dovecot, tmp_path: Path) -> Iterator[Rig]:
-    opened = Rig(server, tmp_path)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
