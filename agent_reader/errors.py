@@ -14,7 +14,8 @@
 import re
 from typing import Final
 
-from shared.imap_login import ImapFailure
+from shared.imap_login import ImapFailure, ImapLogin
+from shared.login_refusals import late_refusal
 
 # The server wants to be left alone; nothing smaller fares better (RFC 5530 §3; OVERQUOTA is Gmail's for bandwidth).
 _THROTTLING: Final = frozenset({"OVERQUOTA", "LIMIT", "THROTTLED"})
@@ -57,6 +58,17 @@ class Refused(Exception):  # noqa: N818 - names what the server did
         super().__init__(f"{verb}: {answer} {text}")
         self.verb, self.answer, self.text = verb, answer, text
         self.code = found[1] if found else ""
+
+    def as_failure(self, login: ImapLogin) -> ImapFailure:
+        """Return what this is where nothing can go on without it, such as a list of the mailboxes."""
+        known = late_refusal(self.text)
+        meaning = "" if known is None else f": {known.meaning}"
+        return ImapFailure(
+            "refused",
+            f"{login.user} at {login.host}:{login.port}: the server refused {self.verb}{meaning} ({self.text}).",
+            "Look at the rights of this login on the mail server." if known is None else known.fix,
+            retryable=True,
+        )
 
     @property
     def is_throttling(self) -> bool:

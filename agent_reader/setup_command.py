@@ -48,14 +48,15 @@ def setup(
 
 
 def _mailboxes(login: ImapLogin) -> list[str]:
+    from agent_reader.errors import Refused  # noqa: PLC0415 - heavy
     from agent_reader.imap.session import ReadOnlySession  # noqa: PLC0415 - heavy
 
     with contextlib.closing(ReadOnlySession.open(login)) as session:
-        return sorted(
-            mailbox.name
-            for mailbox in session.list_mailboxes()
-            if "\\noselect" not in {each.lower() for each in mailbox.attributes}
-        )
+        try:
+            listing = session.list_mailboxes()
+        except Refused as refused:
+            raise refused.as_failure(login) from None
+    return sorted(each.name for each in listing if "\\noselect" not in {flag.lower() for flag in each.attributes})
 
 
 def _secret(dialogue: Dialogue, file: Path | None, credential: str | None) -> dict[str, Any]:

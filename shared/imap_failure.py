@@ -1,13 +1,15 @@
 """What goes wrong between a house and a mail server: by whose fault, and what to do."""
 
 from shared.imap_stream import TooLarge, TooSlow
+from shared.login_refusals import late_refusal
 
 
 class ImapFailure(Exception):  # noqa: N818 - a failure of the other side is no error of ours
     """Signing in, or a command, did not work out: the server's fault, the network's, or the configuration's.
 
-    `code` is one of `unreachable`, `certificate`, `no_starttls`, `login_refused`, `too_slow`, `too_large`, `throttled`,
-    `protocol`; `retryable` says whether waiting may help. The connection it came from is finished.
+    `code` is one of `unreachable`, `certificate`, `no_starttls`, `login_refused`, `refused` (a command without which
+    nothing goes on), `too_slow`, `too_large`, `throttled`, `protocol`; `retryable` says whether waiting may help. The
+    connection it came from is finished.
     """
 
     def __init__(self, code: str, detail: str, fix: str, *, retryable: bool) -> None:
@@ -17,6 +19,9 @@ class ImapFailure(Exception):  # noqa: N818 - a failure of the other side is no 
 
 def protocol_failure(where: str, error: Exception) -> ImapFailure:
     """Return the failure for a connection that broke, or a server that answered what it may not."""
+    if (late := late_refusal(str(error))) is not None:
+        detail = f"{where}: the server refuses: {late.meaning} ({printable(str(error))})."
+        return ImapFailure("refused", detail, late.fix, retryable=True)
     match error:
         case TooLarge():
             code = "too_large"

@@ -294,7 +294,7 @@ def _sign_in(client: GuardedClient, login: ImapLogin, secret: SecretStr, where: 
         client._cached_capabilities = None  # noqa: SLF001 - a server shows its full list only now
         client.capabilities()
     except LoginError as error:
-        refusal = login_refusal(str(error))
+        refusal = login_refusal(str(error), "" if login.oauth is not None else login.host)
         raise ImapFailure(
             "unreachable" if refusal.retryable else "login_refused",
             f"{where}: the server refused the login: {refusal.meaning} ({printable(str(error))}).",

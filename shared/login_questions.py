@@ -8,24 +8,12 @@ from pydantic import ValidationError
 
 from shared.dialogue import Dialogue, toml_string
 from shared.imap_login import ImapFailure, ImapLogin
+from shared.login_refusals import provider_of
 
 Found = TypeVar("Found")
 
 _PORTS: Final = {"tls": "993", "starttls": "143", "none": "143"}
 _TRIES: Final = 5
-
-# What signing in needs at the providers that most people have: said before it is asked, not after it failed.
-_PROVIDERS: Final = (
-    (
-        ("gmail.com", "googlemail.com"),
-        "Google: an application password (with two-step verification), or `oauth` with a client of your own.",
-    ),
-    (("office365.com", "outlook.com"), "Microsoft: no passwords any more; `oauth` with a registration of your own."),
-    (("yahoo.com", "aol.com"), "Yahoo: an application password; only the newest 10,000 messages of a folder show."),
-    (("mail.me.com", "icloud.com"), "iCloud: an app-specific password."),
-    (("fastmail.com",), "Fastmail: an app password for IMAP."),
-    (("infomaniak.com",), "Infomaniak: a device password of its own for each of the two logins."),
-)
 
 
 def ask_login(
@@ -65,9 +53,9 @@ def _password_is_wrong(dialogue: Dialogue) -> bool:
 def _asked(dialogue: Dialogue, login_id: str, secret: dict[str, Any], said: dict[str, str]) -> ImapLogin:
     """Ask for one login; what was `said` before is offered again."""
     host = said["host"] = dialogue.text("host", "IMAP server (host name)", default=said.get("host"))
-    for names, note in _PROVIDERS:
-        if any(name in host.lower() for name in names):
-            dialogue.say(f"  {note}")
+    # Said before it is asked, not after it failed.
+    if (provider := provider_of(host)) is not None:
+        dialogue.say(f"  {provider.note}")
     tls = dialogue.choice(
         "tls", "Security: tls, starttls or none", ("tls", "starttls", "none"), default=said.get("tls", "tls")
     )

@@ -13,6 +13,7 @@ from agent_reader.access.database import FILE_NAME
 from agent_reader.config import Account, ReaderSettings
 from agent_reader.doctor.octets import look_at_octets
 from agent_reader.doctor.rights import Enforcement, Finding, overall, read_findings
+from agent_reader.errors import Refused
 from agent_reader.imap.session import ReadOnlySession
 from shared.doctor.copying import BY_HAND, Copying, look_at_copies
 from shared.doctor.finding import Fault, Looking, Report
@@ -63,7 +64,8 @@ def _look_at_login(account: Account, folder: Path, looking: Looking) -> None:
             has_rights = session.can("ACL")
             look_at_octets(account, session, listing, looking)
             session.log_out()
-    except ImapFailure as failure:
+    except (ImapFailure, Refused) as refused:
+        failure = refused.as_failure(account) if isinstance(refused, Refused) else refused
         looking.find(Fault.LOGIN, f"{account.id}: {failure.code}: {failure.detail}", failure.fix)
         return
     except ConfigurationError as error:

@@ -244,13 +244,13 @@ class Worker:
             return 0.0
         if isinstance(trouble, Refused) and trouble.is_throttling:
             trouble = Throttled(self.account.host, str(trouble))
+        elif isinstance(trouble, Refused):
+            trouble = trouble.as_failure(self.account)
         match trouble:
             case ImapFailure() | IndexFull():
                 code, detail, fix = trouble.code, trouble.detail, trouble.fix
             case ConfigurationError():
                 code, detail, fix = "configuration", f"{trouble.where}: {trouble.what}", trouble.fix
-            case Refused():
-                code, detail, fix = "refused", str(trouble), "Look at the rights of this login on the mail server."
         chance = self._chance()
         if isinstance(trouble, Throttled):
             pause = pause_of(trouble, failures, chance)

@@ -135,6 +135,48 @@ def test_a_login_that_does_not_work_is_found(server: Dovecot, tmp_path: Path, ho
     assert {Fault.LOGIN} == faults(seen(house(server, tmp_path, port=1)))
 
 
+@pytest.mark.parametrize(
+    ("sign_in", "listing", "words"),
+    [
+        (
+            b"NO [ALERT] Application-specific password required: https://support.google.com/accounts/answer/185833",
+            b"OK done",
+            ("application password", "Make one"),
+        ),
+        (
+            b"NO [ALERT] Your account is not enabled for IMAP use. (Failure)",
+            b"OK done",
+            ("switched off", "Switch it on"),
+        ),
+        (b"NO Basic authentication is disabled.", b"OK done", ("basic authentication", "`oauth`")),
+        # Microsoft's, of a licence that ran out: after the login, to the next command.
+        (b"OK AUTHENTICATE completed.", b"BAD User is authenticated but not connected.", ("no mailbox", "licence")),
+    ],
+)
+def test_a_providers_own_reason_is_named_with_its_mend_wherever_a_login_is_tried(
+    server: Dovecot, tmp_path: Path, sign_in: bytes, listing: bytes, words: tuple[str, str]
+) -> None:
+    said = []
+    with ScriptedImapServer(
+        lambda command: ([], listing) if command.startswith(b"LIST") else ([], b""), b"IMAP4rev1 AUTH=PLAIN"
+    ) as provider:
+        provider.sign_in = sign_in
+        for house in (reader, executor):
+            report = seen(house(server, tmp_path, port=provider.port))
+            found = next(each for each in report.findings if each.fault is Fault.LOGIN)
+            said.append(f"{found.what} {found.fix}")
+        answers = tmp_path / "answers.toml"
+        answers.write_text(
+            f'id = "shop"\nhost = "127.0.0.1"\nport = "{provider.port}"\ntls = "none"\nuser = "reader"\nca_file = "-"\n'
+        )
+        for app in (agent_reader.__main__.app, change_executor.__main__.app):
+            arguments = ["setup", "--answers", str(answers), "--secret-file", str(tmp_path / "password")]
+            done = CliRunner().invoke(app, arguments)
+            assert 2 == done.exit_code, done.exception
+            said.append(done.output)
+    assert [] == [(text, word) for text in said for word in words if word not in text]
+
+
 @pytest.mark.parametrize("house", [reader, executor])
 def test_a_mailbox_that_is_not_there_is_found(server: Dovecot, tmp_path: Path, house: House) -> None:
     assert {Fault.MAILBOX} == faults(seen(house(server, tmp_path, mailbox="Nowhere")))

@@ -27,7 +27,8 @@ Answer = "Callable[[bytes], tuple[list[bytes], bytes] | None]"
 class ScriptedImapServer:
     """Serves until the end of the with block. `answer` gets `VERB arguments`; without it everything is OK.
 
-    `received` holds all octets of all connections, `commands` the lines without their tags.
+    `received` holds all octets of all connections, `commands` the lines without their tags; `sign_in` is the answer to
+    AUTHENTICATE.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class ScriptedImapServer:
         self.received = bytearray()
         self.commands: list[bytes] = []
         self.connections = 0
+        self.sign_in = _OK
         self._answer = answer
         self._capabilities = capabilities
         self._greeting = greeting
@@ -99,6 +101,7 @@ class ScriptedImapServer:
         if command.startswith(b"AUTHENTICATE"):
             client.sendall(b"+ \r\n")
             self.received += next_line()
+            tagged = self.sign_in
         elif self._answer is not None:
             special = self._answer(command)
             if special is None:

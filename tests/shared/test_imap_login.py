@@ -155,7 +155,14 @@ def test_a_login_has_one_way_in_and_one_way_of_trust(dovecot: Dovecot, changes: 
         ("[ALERT] Please log in via your web browser: https://...", "confirm", False),
         ("[ALERT] Too many simultaneous connections. (Failure)", "wait", True),
         ("[UNAVAILABLE] Temporary authentication failure.", "wait", True),
-        ("User is authenticated but not connected.", "no mailbox", False),
+        ("User is authenticated but not connected.", "no mailbox", True),
+        ("AUTHENTICATE command error: BAD [b'[UNAVAILABLE] Service temporarily unavailable']", "wait", True),
+        ("[LIMIT] LOGIN Rate limit hit.", "wait", True),
+        (
+            "[ALERT] IMAP access is disabled for your domain. Please contact your domain administrator",
+            "switched",
+            False,
+        ),
         ("[EXPIRED] password has expired", "run out", False),
         ("[AUTHENTICATIONFAILED] Authentication failed.", "no reason", False),
         ("", "no reason", False),
@@ -167,3 +174,30 @@ def test_a_providers_words_say_what_to_do(said: str, words: str, retryable: bool
     assert words in refusal.meaning
     assert retryable == refusal.retryable
     assert refusal.fix
+
+
+@pytest.mark.parametrize(
+    ("host", "said", "words", "fix"),
+    [
+        ("imap.gmail.com", "[AUTHENTICATIONFAILED] Invalid credentials (Failure)", "Google takes", "two-step"),
+        ("outlook.office365.com", "LOGIN failed.", "no passwords", "`oauth`"),
+        ("imap-mail.outlook.com", "AUTHENTICATE failed.", "no passwords", "`oauth`"),
+        (
+            "imap.mail.yahoo.com.",
+            "[AUTHENTICATIONFAILED] LOGIN Invalid credentials",
+            "Yahoo and AOL",
+            "security settings",
+        ),
+        ("IMAP.mail.me.com", "[AUTHENTICATIONFAILED] Authentication failed", "app-specific", "before @icloud.com"),
+        # What the server says itself goes before what is known of it.
+        ("imap.gmail.com", "[ALERT] Your account is not enabled for IMAP use.", "switched off", "Switch it on"),
+        ("outlook.office365.com", "Basic authentication is disabled.", "basic authentication", "`oauth`"),
+        # Another's name is not its own.
+        ("mail.notgmail.com", "LOGIN failed.", "no reason", "`user`"),
+        ("gmail.com.example.org", "LOGIN failed.", "no reason", "`user`"),
+    ],
+)
+def test_of_a_provider_that_gives_no_reason_its_rule_is_named(host: str, said: str, words: str, fix: str) -> None:
+    refusal = login_refusal(said, host)
+    assert words in refusal.meaning
+    assert fix in refusal.fix
