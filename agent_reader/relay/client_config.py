@@ -67,7 +67,9 @@ def _vs_code(command: RelayCommand) -> str:
 
 
 def _claude_code(command: RelayCommand) -> str:
-    return shlex.join(["claude", "mcp", "add", _NAME, "--", str(command.program), *command.arguments()])
+    # Of the user: else it would be there in the folder alone in which the line was run.
+    add = ["claude", "mcp", "add", "--scope", "user", _NAME, "--"]
+    return shlex.join([*add, str(command.program), *command.arguments()])
 
 
 def _codex(command: RelayCommand) -> str:
@@ -89,6 +91,9 @@ _FORMS: Final[Mapping[ClientKind, tuple[str, Callable[[RelayCommand], str]]]] = 
     ClientKind.CODEX: ("Into ~/.codex/config.toml.", _codex),
     ClientKind.VS_CODE: ("Into .vscode/mcp.json of the workspace, or `MCP: Open User Configuration`.", _vs_code),
     ClientKind.CURSOR: ("Into ~/.cursor/mcp.json.", _servers),
-    ClientKind.GEMINI_CLI: ("Into ~/.gemini/settings.json, beside what is there.", _servers),
+    ClientKind.GEMINI_CLI: (
+        "Into ~/.gemini/settings.json, beside what is there; in folders that Gemini CLI trusts, it then has it.",
+        _servers,
+    ),
     ClientKind.JSON: ("The server by its name: a command and its arguments, over standard input and output.", _plain),
 }

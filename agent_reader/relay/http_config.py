@@ -35,8 +35,8 @@ def _named(entry: Mapping[str, object], under: str | None = "mcpServers") -> str
 
 
 def _claude_code(url: str) -> str:
-    # Of a project, since only there the variable stays one.
-    add = ["claude", "mcp", "add", "--scope", "project", "--transport", "http", _NAME, url]
+    # Of the user: a project's servers wait for an approval. The variable stays one in every scope.
+    add = ["claude", "mcp", "add", "--scope", "user", "--transport", "http", _NAME, url]
     return shlex.join([*add, "--header", f"Authorization: Bearer ${{{TOKEN_VARIABLE}}}"])
 
 
@@ -66,13 +66,16 @@ def _plain(url: str) -> str:
 
 _VARIABLE: Final = f"{TOKEN_VARIABLE} in the client's environment has to hold the reader token."
 _FORMS: Final[Mapping[ClientKind, tuple[str, Callable[[str], str]]]] = {
-    ClientKind.CLAUDE_CODE: (f"Run this once in the project's folder; {_VARIABLE}", _claude_code),
+    ClientKind.CLAUDE_CODE: (f"Run this once; {_VARIABLE}", _claude_code),
     ClientKind.CODEX: (f"Into ~/.codex/config.toml; {_VARIABLE}", _codex),
     ClientKind.VS_CODE: (
         "Into .vscode/mcp.json of the workspace, or `MCP: Open User Configuration`; it asks for the reader token once.",
         _vs_code,
     ),
     ClientKind.CURSOR: (f"Into ~/.cursor/mcp.json; {_VARIABLE}", _cursor),
-    ClientKind.GEMINI_CLI: (f"Into ~/.gemini/settings.json, beside what is there; {_VARIABLE}", _gemini_cli),
+    ClientKind.GEMINI_CLI: (
+        f"Into ~/.gemini/settings.json, beside what is there, for folders that Gemini CLI trusts; {_VARIABLE}",
+        _gemini_cli,
+    ),
     ClientKind.JSON: (f"The server by its name, over streamable HTTP; {_VARIABLE}", _plain),
 }

@@ -146,7 +146,7 @@ def test_every_client_that_speaks_http_is_told_the_daemons_address_and_no_token(
         assert where.endswith(".")
         if kind is ClientKind.CLAUDE_CODE:
             *line, header = shlex.split(form)
-            added = "claude mcp add --scope project --transport http mailwarrant http://127.0.0.1:8620/mcp --header"
+            added = "claude mcp add --scope user --transport http mailwarrant http://127.0.0.1:8620/mcp --header"
             assert added == shlex.join(line)
             assert "Authorization: Bearer ${MAILWARRANT_TOKEN}" == header
             continue
