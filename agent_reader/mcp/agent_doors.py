@@ -42,7 +42,7 @@ def agent_doors(desk: Desk, access: Access, places: Places, public_url: str | No
         try:
             return json.dumps({"emailId": desk.email_id(agent, _named(untrusted_body))}).encode()
         except ToolRefused as refused:
-            raise Problem(404, refused.code, refused.detail, refused.fix) from None
+            raise email_id_refused(refused) from None
 
     netlocs = () if public_url is None else (urlsplit(public_url).netloc,)
     answers = {DIGEST_PATH: digest, EMAIL_ID_PATH: email_id}
@@ -50,6 +50,11 @@ def agent_doors(desk: Desk, access: Access, places: Places, public_url: str | No
         path: HostGate(_AgentDoor(desk, access, places, path, answer).answer, netlocs)
         for path, answer in answers.items()
     }
+
+
+def email_id_refused(refused: ToolRefused) -> Problem:
+    """Return a tool's refusal of an id as a problem document."""
+    return Problem(404, refused.code, refused.detail, refused.fix)
 
 
 class _AgentDoor:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agent_reader.mcp.refusals import ambiguous_id, unknown_email
 from agent_reader.query import BlobUnavailable, Unavailable
 from shared.problem import Problem
 
@@ -37,6 +38,7 @@ _SAMPLES: Final[dict[str, list[tuple[Any, ...]]]] = {
         *(("reason", kind) for kind in ("string_type", "string_too_long", "value_error")),
         ("{name}", "another"),
     ],
+    "agent_reader.mcp.agent_doors.email_id_refused": [(unknown_email(),), (ambiguous_id(["{id}", "{another}"]),)],
     "agent_reader.jmap.problems.blob_unavailable": [
         (BlobUnavailable(reason, "{detail}", retryable=reason in _PASSES),)
         for reason in Unavailable
