@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from change_executor.alarms import SENTENCES, AlarmCode, alarms, measures
+from change_executor.alarms import (
+    SENTENCES,
+    AlarmCode,
+    alarms,
+    measures,
+    oldest_for_person,
+    waiting_for_person,
+)
 from change_executor.lifecycle import Event
 from change_executor.switch import press_stop, release_stop
 from tests.servers.desk import Clock, Rows, journal_for, reading, settings_for
@@ -58,6 +65,66 @@ def test_a_doubt_that_looking_cannot_settle_needs_a_person_and_a_quiet_time_does
     assert {AlarmCode.NOT_APPLIED} == wrong(rows).keys()
     rows.wait(proposal.id, "settle")
     assert {AlarmCode.SETTLE} == wrong(rows).keys()
+
+
+@pytest.mark.parametrize(
+    ("code", "settles"),
+    [
+        *(("settle", True), ("moved_twice", True), ("mailbox_changed", True), ("too_many_to_look_at", True)),
+        *(("queue_not_configured", True), ("quiet_time", False), ("mail_server_unreachable", False)),
+    ],
+)
+@pytest.mark.parametrize("undoing", [False, True])
+def test_what_looking_again_does_not_end_needs_a_person_at_once_and_is_no_other_alarm_beside(
+    rows: Rows, code: str, *, settles: bool, undoing: bool
+) -> None:
+    proposal = rows.proposal(reading())
+    if undoing:
+        rows.moved(proposal.id)
+        rows.happen(proposal.id, Event.UNDO, Event.DOUBT)
+    else:
+        rows.approve(proposal.id)
+        rows.happen(proposal.id, Event.CLAIM, Event.DOUBT)
+    rows.wait(proposal.id, code)
+    assert ({AlarmCode.SETTLE} if settles else set()) == wrong(rows).keys()
+    rows.clock.pass_by(minutes=10)
+    late = AlarmCode.NOT_UNDONE if undoing else AlarmCode.NOT_APPLIED
+    assert {AlarmCode.SETTLE if settles else late} == wrong(rows).keys()
+
+
+def test_an_undo_that_is_asked_for_again_counts_from_the_last_time(rows: Rows) -> None:
+    proposal = rows.moved(rows.proposal(reading()).id)
+    rows.happen(proposal.id, Event.UNDO, Event.REFUSED)
+    rows.clock.pass_by(days=1)
+    rows.happen(proposal.id, Event.UNDO)
+    rows.clock.pass_by(minutes=9)
+    assert {} == wrong(rows)
+
+
+def test_a_person_decides_the_oldest_that_can_be_shown_first(rows: Rows) -> None:
+    unseen = rows.proposal()
+    rows.clock.pass_by(minutes=1)
+    # Made in the other order than their ids tell.
+    second, first = rows.proposal(reading()), rows.proposal(reading())
+    with rows.journal.writing() as writing:
+        writing.change(first.id, "test", "executor", created_at=unseen.created_at)
+    with rows.journal.reading() as connection:
+        assert [first.id, second.id] == waiting_for_person(connection)
+        assert unseen.created_at == oldest_for_person(connection)
+    rows.happen(first.id, Event.REJECT)
+    with rows.journal.reading() as connection:
+        assert second.created_at == oldest_for_person(connection)
+
+
+def test_no_age_is_below_nothing_and_a_stop_counts_as_one(rows: Rows) -> None:
+    rows.proposal(reading())
+    press_stop(rows.journal, "operator")
+    rows.clock.pass_by(hours=-1)
+    with rows.journal.reading() as connection:
+        found = {(each.name, *each.labels): each.value for each in measures(connection, rows.settings, rows.clock())}
+    pending = (("queue", "support"), ("state", "pending"))
+    assert 0.0 == found["mailwarrant_oldest_open_proposal_seconds", *pending]
+    assert 1.0 == found["mailwarrant_alarm", ("code", "stopped")]
 
 
 def test_an_undo_that_is_not_done_counts_from_when_it_was_asked_for(rows: Rows) -> None:
