@@ -251,3 +251,13 @@ def test_the_journal_tells_the_sender_the_thread_and_what_was_proposed_before(de
     assert ((), ()) == (around(stranger).in_thread, around(stranger).earlier)
     desk.workshop.happen(made[first], Event.REJECT)
     assert () == around(answer).in_thread
+    # Whose mail was moved is known from then on, by its host; that of others could be imitated by nobody.
+    for event in (Event.APPROVE, Event.CLAIM, Event.MOVED):
+        desk.workshop.happen(made[answer], event)
+    imitation = b"From: ann@examp1e.org\r\nReply-To: eve@examp1e.net\r\nSubject: four\r\n\r\nhi\r\n"
+    desk.reader.locates((desk.uidvalidity(), desk.workshop.deliver(imitation)))
+    proposal = desk.proposed(imitation, number=4)
+    desk.gather.gather(proposal)
+    reading = Reading.model_validate_json(desk.text(proposal, "reading") or "")
+    detail = "examp1e.org, in the sender's address: can be taken for example.org"
+    assert [detail] == [each.detail for each in reading.warnings if each.code == "look_alike_domain"]

@@ -62,6 +62,10 @@ def test_the_sentence_each_warning_and_both_decisions_are_on_the_first_screen(
     assert page.evaluate(
         "!!(document.querySelector('.story').compareDocumentPosition(document.querySelector('.go')) & 4)"
     )
+    if page.locator("#hidden").count():
+        expect(page.get_by_role("listitem").filter(has_text="21 words: not displayed")).to_be_visible()
+        page.get_by_role("link", name="Read it").click()
+        expect(page.get_by_label("Hidden text of the message")).to_be_in_viewport()
     page.keyboard.press("a")
     expect(page.get_by_role("button", name="Approve despite")).to_be_focused()
     page.keyboard.press("r")

@@ -154,6 +154,10 @@ def test_by_mouse_alone_and_each_key_is_shown_after_its_click(review_page: Revie
     assert page.evaluate(COVERED) == [], "it lies over nothing"
     page.get_by_role("link", name="Queue", exact=True).click()
     page.get_by_role("link", name="Tea").click()
+    # Before any click they are named beside what they do; what a screen reader hears is the same without them.
+    for name, key in (("Approve the move", "a"), ("Reject", "r")):
+        expect(page.get_by_role("button", name=name, exact=True).locator("kbd:visible")).to_have_text(key)
+    expect(page.get_by_label("Reason")).to_have_accessible_description("Enter rejects, Shift + Enter new line")
     page.get_by_role("button", name="Approve the move").click()
     expect(hint).to_have_text("The key for that: a")
     page.get_by_role("link", name="Back to the queue").click()
@@ -188,6 +192,9 @@ def test_keys_that_are_turned_off_do_nothing_and_teach_nothing(review_page: Revi
     assert before == page.evaluate("document.activeElement.tagName")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page).to_have_url(f"{review_page.url}/")
+    line(page, "Tea").get_by_role("link").click()
+    expect(page.get_by_role("button", name="Approve the move")).to_be_visible()
+    expect(page.locator("main kbd")).to_have_count(0)
 
 
 def test_with_a_modifier_or_in_a_field_a_key_is_only_a_key(review_page: ReviewPage, signed_in: Page) -> None:
