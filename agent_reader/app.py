@@ -55,6 +55,8 @@ LINK_SOCKET: Final = "link"
 # Everything ends within five seconds: answers that run get two, then the workers share the rest.
 _GRACE_SECONDS: Final = 2
 _WORKERS_SECONDS: Final = 2.0
+# A request may take as long as so many of its slowest searches.
+_QUERIES_IN_A_REQUEST: Final = 4
 _ENDING: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -168,6 +170,8 @@ def _limits(settings: ReaderSettings) -> Limits:
         max_objects_in_get=asked.max_objects_in_get,
         max_concurrent_requests=asked.max_concurrent_requests,
         max_query_seconds=asked.max_query_seconds,
+        max_request_seconds=_QUERIES_IN_A_REQUEST * asked.max_query_seconds,
+        max_answer_octets=asked.max_answer_octets,
     )
 
 

@@ -65,7 +65,9 @@ class Jmap(Section):
 
     The floors of `max_size_request` (octets) and `max_objects_in_get` are those of the read-only profile; fewer than
     four calls would not hold the chain from a search to whole threads. `max_query_seconds` ends a search that takes
-    longer. `allow_origins` are the origins of web pages whose scripts may read answers; a token they need all the same.
+    longer; all calls of a request together may take four times that. `max_answer_octets` bounds an answer, which is
+    asked for in parts past it. `allow_origins` are the origins of web pages whose scripts may read answers; a token
+    they need all the same.
     """
 
     max_size_request: Annotated[int, Field(ge=65_536, le=100_000_000)] = 10_000_000
@@ -73,6 +75,7 @@ class Jmap(Section):
     max_objects_in_get: Annotated[int, Field(ge=64, le=5_000)] = 500
     max_concurrent_requests: Annotated[int, Field(ge=1, le=64)] = 8
     max_query_seconds: Annotated[float, Field(gt=0, le=60)] = 5.0
+    max_answer_octets: Annotated[int, Field(ge=1024 * 1024, le=1024 * 1024 * 1024)] = 32 * 1024 * 1024
     allow_origins: tuple[Origin, ...] = ()
 
 

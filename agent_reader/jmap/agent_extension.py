@@ -3,8 +3,7 @@
 docs/jmap-extension.md is its text; agent_reader/query/agent_email_get.py does the work.
 """
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from agent_reader.jmap.asking import Asking
@@ -21,7 +20,7 @@ from agent_reader.query.agent_email_get import (
 from agent_reader.query.agent_properties import AGENT_PROPERTIES, MAX_HIDDEN_CHARACTERS, MAX_HIDDEN_TEXTS, UNAVAILABLE
 from agent_reader.query.windows import LEAST_WINDOW_OCTETS
 from agent_reader.store.snapshot import StoredEmail
-from shared.message import Message, parse
+from shared.message import JSON, Message, parse
 from shared.message.attachments import MAX_ATTACHMENT_CHARACTERS
 
 _ARGUMENTS: Final = ("maxTotalBytes", "windowStart")
@@ -51,25 +50,24 @@ def check_not_used(arguments: Mapping[str, Any]) -> None:
         )
 
 
-def get_with_extension(asking: Asking, asked: AgentEmailGetArguments, ids: tuple[str, ...]) -> AgentGetResult:
-    """Return what Email/get answers with the extension, for these ids."""
-    asked = replace(asked, plain=replace(asked.plain, ids=ids))
+def get_with_extension(
+    asking: Asking, asked: AgentEmailGetArguments, put: Callable[[dict[str, JSON]], None]
+) -> AgentGetResult:
+    """Answer Email/get with the extension; each Email goes to `put`."""
     return agent_email_get(
-        asking.snapshot,
-        asked,
-        lambda email: _fetched(asking, email),
-        asking.octets_left,
-        asking.go_on,
-        asking.readings,
+        asking.snapshot, asked, lambda email: _fetched(asking, email), put, asking.go_on, asking.readings
     )
 
 
 def _fetched(asking: Asking, email: StoredEmail) -> Message | str:
-    found = find_blob(asking.snapshot, str(email.summary["blobId"]))
-    if found is None:
-        return UNAVAILABLE
     try:
-        with asking.blobs.open(asking.snapshot.account_id, found) as blob:
-            return parse(blob.whole())
+        # The mail server may take its time: meanwhile others may read.
+        with asking.snapshot.room.stepped_out(email.size, asking.go_on):
+            found = find_blob(asking.snapshot, str(email.summary["blobId"]))
+            blob = None if found is None else asking.blobs.open(asking.snapshot.account_id, found)
     except BlobUnavailable:
         return UNAVAILABLE
+    if blob is None:
+        return UNAVAILABLE
+    with blob:
+        return parse(blob.whole())

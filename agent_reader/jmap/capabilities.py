@@ -39,10 +39,17 @@ class Limits:
     max_body_seconds: float = 30.0
     # A search that takes longer is asked too widely; the other requests of two cores wait for it.
     max_query_seconds: float = 5.0
-    # A request's references may multiply what they refer to; past this they are an attack or a mistake.
+    # All calls of a request together, whatever they do: four slow ones, not sixteen.
+    max_request_seconds: float = 20.0
+    # Each reference reads through the answer that it points into; sixteen calls that each point into all before are an
+    # attack or a mistake.
     max_referenced_octets: int = 64 * 1024 * 1024
-    # An answer is made in memory; past this it is asked for in parts.
-    max_answer_octets: int = 64 * 1024 * 1024
+    # What references bring in: ids, some hundred of 40 octets. As objects they take thirty times as much.
+    max_brought_in_octets: int = 1024 * 1024
+    # Larger answers than any context holds; past this it is asked for in parts.
+    max_answer_octets: int = 32 * 1024 * 1024
+    # Sixteen calls with 500 ids each stay below; of larger bodies an agent sends one at a time.
+    max_small_body_octets: int = 512 * 1024
 
 
 DEFAULT_LIMITS: Final = Limits()

@@ -21,9 +21,10 @@ from agent_reader.jmap.errors import READ_ONLY, Abandoned, ErrorType, MethodErro
 from agent_reader.jmap.methods import Absent, Change, Echo, Method, NoAccount, Read
 from agent_reader.jmap.references import Budget, Response, resolved
 from agent_reader.jmap.request import Invocation, Request
+from agent_reader.jmap.sheet import Sheet
 from agent_reader.jmap.shown_parts import parts_shown
 from agent_reader.query import BlobReader
-from agent_reader.query.errors import QueryRefused
+from agent_reader.query.errors import TIME_LIMIT, QueryRefused
 from agent_reader.query.kept_readings import KeptReadings
 from agent_reader.scope import Scope
 from agent_reader.store.snapshot import Snapshot
@@ -56,17 +57,21 @@ class Dispatch:
     blobs: BlobReader
     monotonic: Monotonic = time.monotonic
 
-    def answer(self, request: Request, scope: Scope, is_abandoned: Callable[[], bool] = lambda: False) -> Answer:
-        """Return the answer to every call, of what the scope lets through. Each account is seen in one state.
+    def answer(
+        self, request: Request, scope: Scope, sheet: Sheet, is_abandoned: Callable[[], bool] = lambda: False
+    ) -> Answer:
+        """Write the answer to every call, of what the scope lets through, as a JSON array.
 
-        Raises `Abandoned` once `is_abandoned`: between calls, and between the messages of one.
+        Each account is seen in one state. Raises `Abandoned` once `is_abandoned`: between calls, and between messages.
         """
         with ExitStack() as opened:
-            running = _Running(self, request, scope, opened, is_abandoned)
+            running = _Running(self, request, scope, opened, sheet, is_abandoned)
+            sheet.write(b"[")
             for call in request.calls:
                 if is_abandoned():
                     raise Abandoned
                 running.answer(call)
+            sheet.write(b"]")
             return Answer(tuple(running.responses), tuple(running.shown))
 
 
@@ -74,44 +79,54 @@ class _Running:
     """One request while it is answered."""
 
     def __init__(
-        self, dispatch: Dispatch, request: Request, scope: Scope, opened: ExitStack, is_abandoned: Callable[[], bool]
+        self,
+        dispatch: Dispatch,
+        request: Request,
+        scope: Scope,
+        opened: ExitStack,
+        sheet: Sheet,
+        is_abandoned: Callable[[], bool],
     ) -> None:
         self.responses: list[Response] = []
         self.shown: list[Shown] = []
         self._dispatch, self._request, self._scope, self._opened = dispatch, request, scope, opened
-        self._is_abandoned = is_abandoned
+        self._sheet, self._is_abandoned = sheet, is_abandoned
         # An account that the token does not have is none.
         self._account_ids = frozenset(each for each in dispatch.account_ids if scope.allows_account(each))
         self._snapshots: dict[str, Snapshot] = {}
         self._readings: defaultdict[str, KeptReadings] = defaultdict(KeptReadings)
-        self._references = Budget(dispatch.limits.max_referenced_octets)
-        self._answer_octets_left = dispatch.limits.max_answer_octets
+        limits = dispatch.limits
+        self._references = Budget(limits.max_referenced_octets, limits.max_brought_in_octets)
+        self._until = dispatch.monotonic() + limits.max_request_seconds
 
     def answer(self, call: Invocation) -> None:
+        before = self._sheet.octets
         try:
-            encoded, shown = self._outcome(call)
-            self._take_room(encoded)
+            self._check_time()
+            shown = self._written(call)
         except Abandoned:
             raise
         except MethodError as error:
-            self._refuse(call, error)
+            self._refuse(call, error, before)
         except QueryRefused as error:
-            self._refuse(call, MethodError(error.type, error.description, error.arguments, error.code))
+            self._refuse(call, MethodError(error.type, error.description, error.arguments, error.code), before)
         except Exception as error:  # noqa: BLE001 - a bug in one call is this call's alone; it is logged
             fault = self._dispatch.faults.note(call.name if call.name in self._dispatch.methods else "?", error)
-            self._refuse(
-                call,
-                MethodError(
-                    ErrorType.SERVER_FAIL,
-                    f"The server failed at this call (fault {fault}). Try once more; then tell the operator the id.",
-                ),
+            refused = MethodError(
+                ErrorType.SERVER_FAIL,
+                f"The server failed at this call (fault {fault}). Try once more; then tell the operator the id.",
             )
+            self._refuse(call, refused, before)
         else:
-            self.responses.append(Response(call.name, encoded, call.call_id))
             if shown is not None:
                 self.shown.append(shown)
 
-    def _outcome(self, call: Invocation) -> tuple[bytes, Shown | None]:
+    def _check_time(self) -> None:
+        if self._dispatch.monotonic() >= self._until:
+            raise _no_time_left()
+
+    def _written(self, call: Invocation) -> Shown | None:
+        """Write the response of a call; what of it was written when it fails is taken back."""
         method = self._dispatch.methods.get(call.name)
         if method is None or method.capability not in self._request.using:
             raise _unknown_method(method)
@@ -123,7 +138,11 @@ class _Running:
             case Change():
                 raise self._change_refused(method, call)
             case Echo():
-                return msgspec.json.encode(resolved(call.arguments, self.responses, self._references)), None
+                self._begin(call.name)
+                start = self._sheet.octets
+                self._take_room(msgspec.json.encode(resolved(call.arguments, self.responses, self._references)))
+                self._end(call.name, call, start)
+                return None
             case Read():
                 return self._read(method, call)
             case _:
@@ -143,12 +162,18 @@ class _Running:
             ErrorType.ACCOUNT_NOT_SUPPORTED_BY_METHOD, "No account here can send mail; the server reads."
         )
 
-    def _read(self, method: Read, call: Invocation) -> tuple[bytes, Shown]:
+    def _read(self, method: Read, call: Invocation) -> Shown:
         arguments, account_id = self._arguments(call)
+        self._begin(call.name)
+        start = self._sheet.octets
         found = method.function(self._asking(account_id), arguments)
+        rest = msgspec.json.encode(found)
+        # Emails were written as they came, as the first member of the object.
+        self._take_room(b"," + rest[1:] if self._sheet.octets > start else rest)
+        octets = self._sheet.octets - start
+        self._end(call.name, call, start)
         email_ids, opened_ids = method.shows(found)
-        encoded = msgspec.json.encode(found)
-        return encoded, Shown(call.name, account_id, email_ids, opened_ids, len(encoded), parts_shown(found))
+        return Shown(call.name, account_id, email_ids, opened_ids, octets, parts_shown(found))
 
     def _arguments(self, call: Invocation) -> tuple[dict[str, Any], str]:
         """The account comes before the other arguments, also where one of them is a reference that leads nowhere."""
@@ -169,18 +194,28 @@ class _Running:
             snapshot=self._snapshot(account_id),
             limits=dispatch.limits,
             using=self._request.using,
-            octets_left=self._answer_octets_left,
+            sheet=self._sheet,
             monotonic=dispatch.monotonic,
             blobs=dispatch.blobs,
-            until=dispatch.monotonic() + dispatch.limits.max_query_seconds,
+            until=min(self._until, dispatch.monotonic() + dispatch.limits.max_query_seconds),
+            reading_until=self._until,
             readings=self._readings[account_id],
             is_abandoned=self._is_abandoned,
         )
 
     def _take_room(self, encoded: bytes) -> None:
-        if len(encoded) > self._answer_octets_left:
+        if self._sheet.octets + len(encoded) > self._dispatch.limits.max_answer_octets:
             raise MethodError(ErrorType.REQUEST_TOO_LARGE, "The answer would be too large. Ask for less of it.")
-        self._answer_octets_left -= len(encoded)
+        self._sheet.write(encoded)
+
+    def _begin(self, name: str) -> None:
+        separator = b"," if self.responses else b""
+        self._sheet.write(separator + b"[" + msgspec.json.encode(name) + b",")
+
+    def _end(self, name: str, call: Invocation, start: int) -> None:
+        end = self._sheet.octets
+        self._sheet.write(b"," + msgspec.json.encode(call.call_id) + b"]")
+        self.responses.append(Response(name, call.call_id, self._sheet, start, end))
 
     def _snapshot(self, account_id: str) -> Snapshot:
         if account_id not in self._snapshots:
@@ -188,8 +223,21 @@ class _Running:
             self._snapshots[account_id] = self._opened.enter_context(opening)
         return self._snapshots[account_id]
 
-    def _refuse(self, call: Invocation, error: MethodError) -> None:
-        self.responses.append(Response("error", msgspec.json.encode(error.document()), call.call_id))
+    def _refuse(self, call: Invocation, error: MethodError, before: int) -> None:
+        self._sheet.cut(before)
+        self._begin("error")
+        start = self._sheet.octets
+        self._sheet.write(msgspec.json.encode(error.document()))
+        self._end("error", call, start)
+
+
+def _no_time_left() -> MethodError:
+    # RFC 8620 §3.6.2: this type lets the same call be tried again, and by itself it may well succeed.
+    return MethodError(
+        ErrorType.SERVER_UNAVAILABLE,
+        "The calls before took all the time that a request has. Send this one in a request of its own.",
+        code=TIME_LIMIT,
+    )
 
 
 def _unknown_method(method: Method | None) -> MethodError:

@@ -1,12 +1,11 @@
 """Downloads: the exact octets of a message or a part (RFC 8620 §6.2), on record before the first one leaves."""
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 import anyio
-import anyio.lowlevel
 import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,6 +18,8 @@ from agent_reader.jmap import problems
 from agent_reader.jmap.dispatch import Snapshots
 from agent_reader.jmap.disposition import content_disposition, content_type
 from agent_reader.jmap.ranges import NotSatisfiable, Span, asked_span, has_it_already, range_applies
+from agent_reader.jmap.sending import send_pieces
+from agent_reader.jmap.sheet import PIECE_OCTETS
 from agent_reader.query import BlobReader, BlobUnavailable, FoundBlob, OpenBlob, find_blob
 
 # The name in the read log; beside it stand names of methods.
@@ -27,7 +28,6 @@ DOWNLOAD: Final = "download"
 # Several times what one agent may have at once, so that one that waits for a slow mail server holds up no other. Few of
 # them hold a message in memory: an account is fetched from by two connections.
 _MOST_THREADS: Final = 16
-_PIECE_OCTETS: Final = 64 * 1024
 
 # RFC 8620 §6.2: what an id names never changes.
 _CACHE_CONTROL: Final = "private, immutable, max-age=31536000"
@@ -138,31 +138,19 @@ class _BlobResponse(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
         """Send the blob piece by piece, as fast as it is taken, until the client is gone."""
         with self._holding:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_end_with_the_client, receive, tasks.cancel_scope)
-                await self._send_all(send)
-                tasks.cancel_scope.cancel()
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self._fields()})
+            await send_pieces(self._pieces(), receive, send)
 
-    async def _send_all(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self._fields()})
+    def _pieces(self) -> Iterator[bytes]:
         position = self._span.start
         while self._has_body and position < self._span.end:
             # From the page cache: it was written moments ago.
-            piece = self._blob.read(position, min(_PIECE_OCTETS, self._span.end - position))
+            piece = self._blob.read(position, min(PIECE_OCTETS, self._span.end - position))
             position += len(piece)
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-            # To a client that is lost, sending takes no time at all; this is when the loop may learn of the loss.
-            await anyio.lowlevel.checkpoint()
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            yield piece
 
     def _fields(self) -> list[tuple[bytes, bytes]]:
         return [(name, value) for name, value in self.raw_headers]
-
-
-async def _end_with_the_client(receive: Receive, sending: anyio.CancelScope) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    sending.cancel()
 
 
 def _not_satisfiable(size: int) -> Response:

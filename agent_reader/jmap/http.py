@@ -1,15 +1,18 @@
 """The routes of the JMAP server: authenticate, parse, call one function, encode."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 from urllib.parse import urlsplit
 
+import anyio
+import anyio.to_thread
 import msgspec
 from fastapi import FastAPI
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -26,13 +29,19 @@ from agent_reader.jmap.dispatch import Dispatch, Snapshots
 from agent_reader.jmap.download import Downloads
 from agent_reader.jmap.errors import Abandoned
 from agent_reader.jmap.event_source import EventSources
+from agent_reader.jmap.large_bodies import LargeBodies
 from agent_reader.jmap.methods import METHODS, Method
 from agent_reader.jmap.request import check_content_type, parse_request
+from agent_reader.jmap.sending import SheetResponse
 from agent_reader.jmap.session import ServedAccount, SessionMaker
+from agent_reader.jmap.sheet import Sheet
 from agent_reader.query import SORT_OPTIONS, BlobReader
 from agent_reader.state_watch import StateWatch
 
 _JSON: Final = "application/json"
+
+# All the places of a dozen agents: most of them wait for their turn to read, and none for a thread.
+_MOST_THREADS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +133,8 @@ class _Endpoints:
     ) -> None:
         self._access, self._dispatch, self._sessions = access, dispatch, sessions
         self._public_url, self._places = public_url, places
+        self._threads = anyio.CapacityLimiter(_MOST_THREADS)
+        self._large_bodies = LargeBodies(dispatch.limits.max_small_body_octets)
         self.download, self.event_source = downloads.answer, event_sources.answer
 
     async def session(self, request: Request, agent: Agent) -> Response:
@@ -131,15 +142,19 @@ class _Endpoints:
         return Response(msgspec.json.encode(session), media_type=_JSON)
 
     async def api(self, request: Request, agent: Agent) -> Response:
-        with self._places.place(agent):
+        with contextlib.ExitStack() as holding:
+            # Until the answer is sent: an agent that reads none of them has no more than its places.
+            holding.enter_context(self._places.place(agent))
             check_content_type(request.headers.get("content-type"))
-            limits = self._dispatch.limits
-            untrusted_body = await read_body(request, limits.max_size_request, limits.max_body_seconds)
-            base_url = self._base_url(request)
-            answer = await self._until_gone(request, lambda gone: self._answer(untrusted_body, agent, base_url, gone))
-        return Response(answer, media_type=_JSON)
+            sheet = holding.enter_context(Sheet(self._dispatch.blobs.folder))
+            async with self._large_bodies.turn(request, agent):
+                limits = self._dispatch.limits
+                untrusted_body = await read_body(request, limits.max_size_request, limits.max_body_seconds)
+                base_url = self._base_url(request)
+                await self._until_gone(request, partial(self._answer, untrusted_body, agent, base_url, sheet))
+            return SheetResponse(sheet, _JSON, holding.pop_all())
 
-    async def _until_gone(self, request: Request, work: Callable[[Callable[[], bool]], bytes]) -> bytes:
+    async def _until_gone(self, request: Request, work: Callable[[Callable[[], bool]], None]) -> None:
         """Work in a thread, one hop for everything that blocks; it learns at once that its client is gone.
 
         That this server ends cancels the request, and so ends the work as well.
@@ -147,7 +162,7 @@ class _Endpoints:
         gone = threading.Event()
         watching = asyncio.create_task(_set_when_gone(request, gone))
         try:
-            return await run_in_threadpool(work, gone.is_set)
+            await anyio.to_thread.run_sync(work, gone.is_set, limiter=self._threads)
         except Abandoned:
             raise ClientDisconnect from None
         finally:
@@ -158,23 +173,20 @@ class _Endpoints:
     async def upload(self, _request: Request, _agent: Agent) -> Response:
         raise problems.upload_refused()
 
-    def _answer(self, untrusted_body: bytes, agent: Agent, base_url: str, is_gone: Callable[[], bool]) -> bytes:
+    def _answer(
+        self, untrusted_body: bytes, agent: Agent, base_url: str, sheet: Sheet, is_gone: Callable[[], bool]
+    ) -> None:
         request = parse_request(untrusted_body, self._dispatch.limits)
-        answer = self._dispatch.answer(request, agent.scope, is_gone)
-        document = {
-            "methodResponses": [
-                [response.name, msgspec.Raw(response.encoded), response.call_id] for response in answer.responses
-            ],
-            "sessionState": self._sessions.session(agent, base_url)["state"],
-        }
+        sheet.write(b'{"methodResponses":')
+        answer = self._dispatch.answer(request, agent.scope, sheet, is_gone)
+        rest: dict[str, Any] = {"sessionState": self._sessions.session(agent, base_url)["state"]}
         if request.created_ids is not None:
-            document["createdIds"] = request.created_ids
-        encoded = msgspec.json.encode(document)
+            rest["createdIds"] = request.created_ids
+        sheet.write(b"," + msgspec.json.encode(rest)[1:])
         if is_gone():
             raise Abandoned
         # Charged and on record before anything leaves; where either fails, nothing leaves.
-        self._access.record(agent, answer.shown, len(encoded))
-        return encoded
+        self._access.record(agent, answer.shown, sheet.octets)
 
     def _base_url(self, request: Request) -> str:
         # The Host field passed the gate.

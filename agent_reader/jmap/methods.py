@@ -17,7 +17,8 @@ from agent_reader.jmap.queries import (
     answer_mailbox_query_changes,
     answer_snippets,
 )
-from agent_reader.jmap.reads import Answerer, FoundInEmails, answer_email_get, answer_mailbox_get, answer_thread_get
+from agent_reader.jmap.reads import Answerer, answer_email_get, answer_mailbox_get, answer_thread_get
+from agent_reader.jmap.shown_parts import FoundEmails
 from agent_reader.store.changes import DataType
 
 Found: TypeAlias = Mapping[str, Any]
@@ -94,21 +95,9 @@ def _threads(found: Found) -> EmailIds:
 
 
 def _emails(found: Found) -> EmailIds:
-    emails = found["list"]
-    return tuple(email["id"] for email in emails), tuple(email["id"] for email in emails if _shows_text(email))
-
-
-def _parsed(found: Found) -> EmailIds:
-    assert isinstance(found, FoundInEmails)
-    parsed = found["parsed"] or {}
-    opened = (found.email_ids[blob_id] for blob_id, email in parsed.items() if _shows_text(email))
-    return tuple(dict.fromkeys(found.email_ids.values())), tuple(dict.fromkeys(opened))
-
-
-def _shows_text(email: Found) -> bool:
-    """Whether text of a body is there; a part that was cut to nothing shows none, an empty one all that it has."""
-    parts = [*email.get("bodyValues", {}).values(), *([email["newText"]] if "newText" in email else ())]
-    return any(part["value"] or not part["isTruncated"] for part in parts)
+    assert isinstance(found, FoundEmails)
+    ids = dict.fromkeys(each.id for each in found.shown)
+    return tuple(ids), tuple(dict.fromkeys(each.id for each in found.shown if each.has_text))
 
 
 METHODS: Final[Mapping[str, Method]] = {
@@ -134,7 +123,7 @@ METHODS: Final[Mapping[str, Method]] = {
     "Email/set": Change(MAIL),
     "Email/copy": Change(MAIL),
     "Email/import": Change(MAIL),
-    "Email/parse": Read(MAIL, answer_email_parse, _parsed),
+    "Email/parse": Read(MAIL, answer_email_parse, _emails),
     # RFC 8621 §5
     "SearchSnippet/get": Read(MAIL, answer_snippets, _snippets),
     # RFC 8621 §6, §7

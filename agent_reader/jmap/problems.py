@@ -118,6 +118,18 @@ def range_not_satisfiable(size: int) -> Problem:
     )
 
 
+def too_many_large_requests(limit: int) -> Problem:
+    """Refuse more large bodies of one agent at once."""
+    return Problem(
+        429,
+        "too_many_large_requests",
+        f"{limit} request of this agent with a body above 512 KiB, or of no declared length, is being worked on.",
+        "Wait for it to end, then send this one again; or declare its length.",
+        extra={"type": f"{_ERROR}limit", "limit": "maxConcurrentRequests"},
+        retryable=True,
+    )
+
+
 def too_many_downloads(limit: int) -> Problem:
     """Refuse more downloads of one agent at once."""
     return Problem(

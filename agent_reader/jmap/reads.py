@@ -7,6 +7,7 @@ from typing import Any, Final
 from agent_reader.jmap.agent_extension import check_not_used, get_with_extension
 from agent_reader.jmap.asking import Asking
 from agent_reader.jmap.capabilities import AGENT
+from agent_reader.jmap.emails_written import EmailsWritten
 from agent_reader.jmap.errors import ErrorType, MethodError
 from agent_reader.query import (
     EmailQueryArguments,
@@ -23,14 +24,6 @@ from agent_reader.store.snapshot import Snapshot
 
 Arguments = Mapping[str, Any]
 Found = dict[str, Any]
-
-
-class FoundInEmails(dict[str, Any]):
-    """An answer whose objects go by other ids than Emails do; `email_ids` says which Email each belongs to."""
-
-    def __init__(self, answer: Found, email_ids: Mapping[str, str]) -> None:
-        super().__init__(answer)
-        self.email_ids = email_ids
 
 
 _GET_ARGUMENTS: Final = frozenset({"accountId", "ids", "properties"})
@@ -57,14 +50,19 @@ def answer_thread_get(asking: Asking, arguments: Arguments) -> Found:
 def answer_email_get(asking: Asking, arguments: Arguments) -> Found:
     """Answer Email/get (RFC 8621 §4.2), with the extension for agents where the request names it."""
     snapshot = asking.snapshot
+    listed = EmailsWritten(asking, "list", "[]")
+    rest: Found = {"accountId": snapshot.account_id, "state": snapshot.state}
     if AGENT in asking.using:
         extended = parse_agent_email_get(arguments)
-        found = get_with_extension(asking, extended, _ids_of_emails(asking, extended.plain.ids))
-        return _got(snapshot, found.got) | {"leftOut": found.left_out}
-    check_not_used(arguments)
-    asked = parse_email_get(arguments)
-    asked = replace(asked, ids=_ids_of_emails(asking, asked.ids))
-    return _got(snapshot, email_get_as_asked(snapshot, asked, asking.octets_left, asking.go_on))
+        plain = replace(extended.plain, ids=_ids_of_emails(asking, extended.plain.ids))
+        found = get_with_extension(asking, replace(extended, plain=plain), listed.put)
+        rest |= {"notFound": found.not_found, "leftOut": found.left_out}
+    else:
+        check_not_used(arguments)
+        asked = parse_email_get(arguments)
+        asked = replace(asked, ids=_ids_of_emails(asking, asked.ids))
+        rest["notFound"] = email_get_as_asked(snapshot, asked, listed.put, asking.go_on)
+    return listed.found(rest)
 
 
 def _ids_of_emails(asking: Asking, ids: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -8,37 +8,56 @@ from typing import Any, Final
 import msgspec
 
 from agent_reader.jmap.errors import ErrorType, MethodError
+from agent_reader.jmap.sheet import Sheet
 
 _INDEX: Final = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 _BAD_ESCAPE: Final = re.compile(r"~(?![01])")
 
+# One level of JSON that this server has written; what is below stays as it stands.
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ITEMS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
 class Response:
-    """One response of a request; `encoded` is the JSON of its arguments, decoded once when first referred to."""
+    """One response of a request; the JSON of its arguments stands on the sheet from `start` up to `end`."""
 
     name: str
-    encoded: bytes = field(repr=False)
     call_id: str
-    _decoded: Any = None
+    sheet: Sheet = field(repr=False)
+    start: int
+    end: int
 
-    def arguments(self) -> Any:  # noqa: ANN401 - any JSON value
-        """Return the arguments as JSON values."""
-        if self._decoded is None:
-            self._decoded = msgspec.json.decode(self.encoded)
-        return self._decoded
+    @property
+    def octets(self) -> int:
+        """How long the JSON is."""
+        return self.end - self.start
+
+    @property
+    def encoded(self) -> bytes:
+        """The JSON of the arguments."""
+        return self.sheet.read(self.start, self.end)
 
 
 @dataclass(slots=True)
 class Budget:
-    """How many octets of answers the references of one request may still bring in: each may name all before it."""
+    """How many octets the references of one request may still read through and bring in: each may name all before."""
 
-    octets: int
+    to_read: int
+    to_bring_in: int
 
-    def spend(self, octets: int) -> None:
+    def read(self, octets: int) -> None:
         """Take octets off, or raise requestTooLarge."""
-        self.octets -= octets
-        if self.octets < 0:
+        self.to_read -= octets
+        self._check(self.to_read)
+
+    def bring_in(self, octets: int) -> None:
+        """Take octets off, or raise requestTooLarge."""
+        self.to_bring_in -= octets
+        self._check(self.to_bring_in)
+
+    def _check(self, left: int) -> None:
+        if left < 0:
             raise MethodError(
                 ErrorType.REQUEST_TOO_LARGE, "The result references of this request bring in too much. Use fewer."
             )
@@ -72,8 +91,15 @@ def _referred(reference: object, earlier: Sequence[Response], budget: Budget) ->
         raise _invalid("no earlier call has the id of `resultOf`")
     if source.name != name:
         raise _invalid("the call of `resultOf` did not answer with `name`")
-    budget.spend(len(source.encoded))
-    return _pointed_at(source.arguments(), _steps(path))
+    budget.read(source.octets)
+    found = _pointed_at(source.encoded, _steps(path))
+    octets = len(found) if isinstance(found, bytes) else sum(len(each) + 1 for each in found)
+    budget.bring_in(octets)
+    return _decoded(found) if isinstance(found, bytes) else [_decoded(each) for each in found]
+
+
+def _decoded(encoded: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    return msgspec.json.decode(encoded)
 
 
 def _steps(path: str) -> list[str]:
@@ -84,31 +110,36 @@ def _steps(path: str) -> list[str]:
     return [step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/")]
 
 
-def _pointed_at(value: Any, steps: Sequence[str]) -> Any:  # noqa: ANN401 - any JSON value
+def _pointed_at(encoded: bytes, steps: Sequence[str]) -> bytes | list[bytes]:
+    """The JSON that a path leads to, or of each item behind a `*`. Nothing that it passes by is made an object of."""
     for position, step in enumerate(steps):
-        match value:
-            case dict():
-                if step not in value:
+        match encoded[:1]:
+            case b"{":
+                members = _MEMBERS.decode(encoded)
+                if step not in members:
                     raise _invalid("`path` names a member that is not there")
-                value = value[step]
-            case list() if step == "*":
-                return _mapped(value, steps[position + 1 :])
-            case list():
-                if _INDEX.fullmatch(step) is None or int(step) >= len(value):
+                encoded = bytes(members[step])
+            case b"[" if step == "*":
+                return _mapped(_ITEMS.decode(encoded), steps[position + 1 :])
+            case b"[":
+                items = _ITEMS.decode(encoded)
+                if _INDEX.fullmatch(step) is None or int(step) >= len(items):
                     raise _invalid("`path` names an item that is not there")
-                value = value[int(step)]
+                encoded = bytes(items[int(step)])
             case _:
                 raise _invalid("`path` goes on where there is neither an object nor an array")
-    return value
+    return encoded
 
 
-def _mapped(items: list[Any], steps: Sequence[str]) -> list[Any]:
+def _mapped(items: list[msgspec.Raw], steps: Sequence[str]) -> list[bytes]:
     """Apply the rest of a path to each item; what comes back as an array is taken apart, one level (RFC 8620 §3.7)."""
-    found: list[Any] = []
+    found: list[bytes] = []
     for item in items:
-        value = _pointed_at(item, steps)
+        value = _pointed_at(bytes(item), steps)
         if isinstance(value, list):
             found.extend(value)
+        elif value[:1] == b"[":
+            found.extend(bytes(each) for each in _ITEMS.decode(value))
         else:
             found.append(value)
     return found

@@ -1,9 +1,8 @@
 """Which parts of each message an answer shows, in words for the read log."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
-
-from agent_reader.jmap.reads import FoundInEmails
 
 # What says nothing of the content: where a message lies, and what the server calls it.
 _PLACE: Final = frozenset({"id", "blobId", "threadId", "mailboxIds", "keywords", "size", "receivedAt"})
@@ -16,10 +15,38 @@ _HEADER: Final = frozenset(
 _STRUCTURE: Final = frozenset({"bodyStructure", "textBody", "htmlBody", "attachments", "hasAttachment"})
 
 
+@dataclass(frozen=True, slots=True)
+class ShownEmail:
+    """What an answer shows of an Email: `parts` in words, and whether text of its body is among them."""
+
+    id: str
+    has_text: bool
+    parts: tuple[str, ...]
+
+
+class FoundEmails(dict[str, Any]):
+    """The rest of an answer whose Emails were written already, each as soon as it was had; `shown` is what of them."""
+
+    def __init__(self, rest: Mapping[str, Any], shown: Sequence[ShownEmail]) -> None:
+        super().__init__(rest)
+        self.shown = shown
+
+
+def shown_email(email: Mapping[str, Any]) -> ShownEmail:
+    """Return what an answer to Email/get shows by this Email."""
+    return ShownEmail(str(email["id"]), shows_text(email), tuple(dict.fromkeys(_parts(email))))
+
+
+def shows_text(email: Mapping[str, Any]) -> bool:
+    """Whether text of a body is there; a part that was cut to nothing shows none, an empty one all that it has."""
+    parts = [*email.get("bodyValues", {}).values(), *([email["newText"]] if "newText" in email else ())]
+    return any(part["value"] or not part["isTruncated"] for part in parts)
+
+
 def parts_shown(found: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return (Email id, parts) of each Email that an answer shows: header, structure, text/1, part B..., ..."""
-    if isinstance(found, FoundInEmails):
-        return tuple((email_id, (f"part {blob_id}",)) for blob_id, email_id in found.email_ids.items())
+    if isinstance(found, FoundEmails):
+        return tuple((each.id, each.parts) for each in found.shown if each.parts)
     emails = found.get("list")
     if not isinstance(emails, list | tuple):
         return ()

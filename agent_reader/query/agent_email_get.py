@@ -1,6 +1,7 @@
 """Email/get with the extension for agents: its properties, a budget over the answer, and texts read in pieces."""
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
@@ -17,10 +18,9 @@ from agent_reader.query.agent_properties import (
     text_of_attachment,
     texts_in,
 )
-from agent_reader.query.email_get import EmailGetArguments, email_as_asked, parse_email_get
-from agent_reader.query.errors import invalid, too_large
+from agent_reader.query.email_get import EmailGetArguments, email_as_asked, parse_email_get, reads_messages
+from agent_reader.query.errors import invalid
 from agent_reader.query.kept_readings import KeptReadings
-from agent_reader.query.results import GetResult
 from agent_reader.query.windows import LEAST_WINDOW_OCTETS, Budget, Windowed
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from shared.message import JSON, Message
@@ -50,9 +50,9 @@ class AgentEmailGetArguments:
 
 @dataclass(frozen=True, slots=True)
 class AgentGetResult:
-    """What Email/get answers with the extension: `left_out` names what the budget and the windows left out."""
+    """What Email/get answers besides its Emails: `left_out` names what the budget and the windows left out."""
 
-    got: GetResult
+    not_found: tuple[str, ...]
     left_out: Mapping[str, JSON]
 
 
@@ -96,38 +96,34 @@ def agent_email_get(
     snapshot: Snapshot,
     asked: AgentEmailGetArguments,
     fetch: FetchMessage,
-    max_octets: int,
+    put: Callable[[dict[str, JSON]], None],
     go_on: Callable[[], None] = lambda: None,
     readings: KeptReadings | None = None,
 ) -> AgentGetResult:
-    """Answer Email/get with the extension. How many ids it may name is its caller's business.
+    """Answer Email/get with the extension; each Email goes to `put`, as `email_get_as_asked` does it.
 
-    `fetch` is asked for attachments that the store does not keep; `max_octets` is what the whole answer may come to.
-    `go_on` is called before each message and raises where nobody waits for the rest; `readings` are those of
-    the whole request.
+    `fetch` is asked for attachments that the store does not keep. `readings` are those of the whole request.
     """
     ids = tuple(dict.fromkeys(asked.plain.ids or ()))
     found = snapshot.emails(ids)
     budget, left_out = Budget(asked.max_total_bytes), _LeftOut()
-    whole_answer = Budget(max_octets)
     fetching = _Fetching(fetch)
     readings = KeptReadings() if readings is None else readings
-    answers: list[dict[str, JSON]] = []
+    has_to_read = bool(asked.agent_properties) or reads_messages(asked.plain)
     for email in found.values():
         go_on()
         if not left_out.ids:
-            answer, texts = _answer(snapshot, email, asked, fetching, readings)
-            if budget.has_room_for(answer, texts):
-                if not whole_answer.has_room_for(answer, ()):
-                    raise too_large()
-                answers.append(answer)
-                for text in texts:
-                    left_out.note(email.id, text)
-                continue
+            with snapshot.room.place(email.size, go_on) if has_to_read else nullcontext():
+                answer, texts = _answer(snapshot, email, asked, fetching, readings)
+                if budget.has_room_for(answer, texts):
+                    put(answer)
+                    for text in texts:
+                        left_out.note(email.id, text)
+                    continue
         # In the order that was asked for: whoever goes on asks for these.
         left_out.ids.append(email.id)
-    got = GetResult(tuple(answers), tuple(each for each in ids if each not in found), snapshot.state)
-    return AgentGetResult(got, {"ids": left_out.ids, "texts": left_out.texts})
+    not_found = tuple(each for each in ids if each not in found)
+    return AgentGetResult(not_found, {"ids": left_out.ids, "texts": left_out.texts})
 
 
 def _answer(

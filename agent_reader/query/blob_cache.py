@@ -90,12 +90,12 @@ class Spool:
 class BlobCache:
     """Blobs by key, the least lately used given up first; any thread may call, `close` when done.
 
-    `most_octets` bounds what is kept; one blob above that is kept by its readers alone.
+    `most_octets` bounds what is kept; one blob above that is kept by its readers alone. `folder` is private.
     """
 
     def __init__(self, folder: Path, most_octets: int) -> None:
         folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        self._folder, self._most_octets = folder, most_octets
+        self.folder, self._most_octets = folder, most_octets
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str], OpenBlob] = OrderedDict()
         self._octets = 0
@@ -103,7 +103,7 @@ class BlobCache:
 
     def spool(self) -> Spool:
         """Return a place to write new octets to."""
-        return Spool(self._folder)
+        return Spool(self.folder)
 
     def get(self, key: tuple[str, str]) -> OpenBlob | None:
         """Return the blob of a key for one more reader, or None."""

@@ -43,11 +43,12 @@ def find_blob(snapshot: Snapshot, untrusted_blob_id: str) -> FoundBlob | None:
 def _found_part(snapshot: Snapshot, blob_id: str) -> FoundBlob | None:
     for email_id in blobs.emails_with_part(snapshot.connection, blob_id):
         for email in snapshot.emails([email_id]).values():
-            message = snapshot.message(email.key)
-            part = next((part for part in _leaves(message) if part.blob_id == blob_id), None)
-            # What is kept of a message does not tell what the messages attached to it hold; their octets will.
-            if part is not None or _has_attached_message(message):
-                return _found(snapshot, email, blob_id, message, part)
+            with snapshot.room.place(email.size):
+                message = snapshot.message(email.key)
+                part = next((part for part in _leaves(message) if part.blob_id == blob_id), None)
+                # What is kept of a message does not tell what the messages attached to it hold; their octets will.
+                if part is not None or _has_attached_message(message):
+                    return _found(snapshot, email, blob_id, message, part)
     return None
 
 

@@ -1,13 +1,14 @@
 """Email/get: what an Email looks like, from what the store keeps of it (RFC 8621 §4.2)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from agent_reader.query import arguments
-from agent_reader.query.errors import invalid, too_large
-from agent_reader.query.results import GetResult, json_octets
+from agent_reader.query.errors import invalid
+from agent_reader.query.results import GetResult
 from agent_reader.store.document import StoredPart
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from shared.message import (
@@ -78,7 +79,7 @@ def email_get(
     fetch_all: bool = False,
     max_body_value_bytes: int = 0,
 ) -> GetResult:
-    """Answer Email/get from a snapshot, as `email_get_as_asked` does, however large the answer.
+    """Answer Email/get from a snapshot, however large the answer.
 
     `properties` None for the RFC's default; `max_body_value_bytes` octets of UTF-8, 0 for no limit. Raises
     `QueryRefused` for a property that does not exist.
@@ -93,31 +94,34 @@ def email_get(
         max_body_value_bytes=max_body_value_bytes,
     )
     _check(asked.properties or (), asked.body_properties or ())
-    return email_get_as_asked(snapshot, asked)
+    answers: list[dict[str, JSON]] = []
+    not_found = email_get_as_asked(snapshot, asked, answers.append)
+    return GetResult(tuple(answers), not_found, snapshot.state)
 
 
 def email_get_as_asked(
     snapshot: Snapshot,
     asked: EmailGetArguments,
-    max_octets: int | None = None,
+    put: Callable[[dict[str, JSON]], None],
     go_on: Callable[[], None] = lambda: None,
-) -> GetResult:
-    """Answer Email/get from a snapshot and checked arguments. How many ids it may name is its caller's business.
+) -> tuple[str, ...]:
+    """Give each Email that was asked for to `put`, in order, and return the ids that are not found.
 
-    `max_octets` is what the strings of the whole answer may come to; past it `QueryRefused`, before more is read.
-    `go_on` is called before each message and raises where nobody waits for the rest.
+    One message is in memory at a time; `put` writes it down, or raises where there is no room for it. How many ids may
+    be named is the caller's business. `go_on` is called before each message and raises where nobody waits for the rest.
     """
     ids = tuple(dict.fromkeys(asked.ids or ()))
     found = snapshot.emails(ids)
-    answers: list[dict[str, JSON]] = []
     for email in found.values():
         go_on()
-        answers.append(email_as_asked(email, asked, partial(snapshot.message, email.key)))
-        if max_octets is not None:
-            max_octets -= json_octets(answers[-1])
-            if max_octets < 0:
-                raise too_large()
-    return GetResult(tuple(answers), tuple(each for each in ids if each not in found), snapshot.state)
+        with snapshot.room.place(email.size, go_on) if reads_messages(asked) else nullcontext():
+            put(email_as_asked(email, asked, partial(snapshot.message, email.key)))
+    return tuple(each for each in ids if each not in found)
+
+
+def reads_messages(asked: EmailGetArguments) -> bool:
+    """Whether a property is asked for that is not in the row or the summary of an Email."""
+    return not _IN_ROW_OR_SUMMARY.issuperset(_wanted(asked.properties))
 
 
 def email_as_asked(
@@ -125,7 +129,7 @@ def email_as_asked(
 ) -> dict[str, JSON]:
     """Return one Email with the properties that are asked for; its message is read only where one needs it."""
     wanted = _wanted(asked.properties)
-    of_content = tuple(name for name in wanted if name not in _FROM_ROW and name not in _IN_SUMMARY)
+    of_content = tuple(name for name in wanted if name not in _IN_ROW_OR_SUMMARY)
     content: Mapping[str, JSON] = {}
     if of_content:
         message = read_message()
@@ -181,6 +185,8 @@ _IN_SUMMARY: Final = frozenset(
         "preview",
     }
 )
+
+_IN_ROW_OR_SUMMARY: Final = _FROM_ROW | _IN_SUMMARY
 
 
 def _strings(name: str, untrusted: JSON) -> tuple[str, ...] | None:

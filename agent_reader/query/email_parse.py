@@ -1,14 +1,14 @@
 """Email/parse: messages that are attached to others, read like any (RFC 8621 §4.9)."""
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final
 
 from agent_reader.query import arguments
 from agent_reader.query.blobs import FoundBlob
 from agent_reader.query.email_get import EmailGetArguments, parse_email_get
-from agent_reader.query.errors import invalid, too_large
-from agent_reader.query.results import json_octets
+from agent_reader.query.errors import invalid
 from shared.message import DEFAULT_BODY_PROPERTIES, JSON, SERVER_PROPERTIES, Message, email_json, parse
 
 # RFC 8621 §4.9: what Email/parse answers if nothing is asked for.
@@ -37,8 +37,8 @@ _FIELDS_OF_A_MESSAGE: Final = frozenset(
     {"from", "sender", "to", "cc", "date", "subject", "message-id", "received", "return-path", "mime-version"}
 )
 
-# Gives the octets of a blob, or None where it is gone.
-ReadBlob = Callable[[FoundBlob], bytes | None]
+# Gives the octets of a blob, for as long as the block runs.
+ReadBlob = Callable[[FoundBlob], AbstractContextManager[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,8 @@ class EmailParseArguments:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """RFC 8621 §4.9: an Email for each blob, blobs that hold no message, and those that are not there."""
+    """RFC 8621 §4.9: blobs that hold no message, and those that are not there."""
 
-    parsed: Mapping[str, dict[str, JSON]]
     not_parsable: tuple[str, ...]
     not_found: tuple[str, ...]
 
@@ -88,33 +87,27 @@ def email_parse(
     found: Mapping[str, FoundBlob],
     asked: EmailParseArguments,
     read_blob: ReadBlob,
-    max_octets: int,
-    is_over: Callable[[], bool] = lambda: False,
+    put: Callable[[str, dict[str, JSON]], None],
+    go_on: Callable[[], None] = lambda: None,
 ) -> Parsed:
-    """Answer Email/parse from the blobs that were found, by id. Raises `QueryRefused`.
+    """Give the Email in each of the blobs that were found to `put`, with the blob's id. Raises `QueryRefused`.
 
-    One message is in memory at a time. `max_octets` is what the texts of all may come to; once `is_over`, no further
-    message is fetched and the call is refused: whoever asks for fewer gets on.
+    One message is in memory at a time; `put` writes it down, or raises where there is no room for it. `go_on` is called
+    before each and raises where nobody waits for the rest: whoever asks for fewer gets on.
     """
-    parsed: dict[str, dict[str, JSON]] = {}
     not_parsable, not_found = list[str](), list[str]()
-    left = max_octets
-    for number, blob_id in enumerate(asked.blob_ids):
-        if number and is_over():
-            raise too_large()
-        octets = read_blob(found[blob_id]) if blob_id in found else None
-        if octets is None:
+    for blob_id in asked.blob_ids:
+        go_on()
+        if blob_id not in found:
             not_found.append(blob_id)
             continue
-        message = parse(octets)
-        if not is_message(message):
-            not_parsable.append(blob_id)
-            continue
-        parsed[blob_id] = _email(message, asked.shape)
-        left -= json_octets(parsed[blob_id])
-        if left < 0:
-            raise too_large()
-    return Parsed(parsed, tuple(not_parsable), tuple(not_found))
+        with read_blob(found[blob_id]) as octets:
+            message = parse(octets)
+            if is_message(message):
+                put(blob_id, _email(message, asked.shape))
+            else:
+                not_parsable.append(blob_id)
+    return Parsed(tuple(not_parsable), tuple(not_found))
 
 
 def is_message(message: Message) -> bool:

@@ -52,4 +52,20 @@ def too_slow() -> QueryRefused:
 
 def too_large() -> QueryRefused:
     """Return the refusal of an answer that would not fit."""
-    return QueryRefused("requestTooLarge", "The answer would be too large. Ask for fewer ids or properties.")
+    return QueryRefused(
+        "requestTooLarge",
+        "The answer would be too large. Ask for fewer ids or properties, give maxBodyValueBytes, or let maxTotalBytes "
+        "of urn:x-mailwarrant:agent cut it to size.",
+    )
+
+
+def took_too_long() -> QueryRefused:
+    """Return the refusal of messages that could not be read in time.
+
+    RFC 8620 §5.1 has this type for more objects than a server will take in one call: what helps is to ask for fewer.
+    """
+    return QueryRefused(
+        "requestTooLarge",
+        "Reading these messages took too long and was ended; nothing was left out of an answer. Ask for fewer at once.",
+        code=TIME_LIMIT,
+    )

@@ -11,7 +11,9 @@ from shared.message import Flag, Message, ReadableText, SegmentedText, flags, re
 
 # What a request may hold besides its answer: a page of ordinary messages.
 _MOST_MESSAGES: Final = 64
-_MOST_OCTETS: Final = 8 * 1024 * 1024
+_PART_OCTETS: Final = 1024
+_FIELD_OCTETS: Final = 256
+_MOST_OCTETS: Final = 2 * 1024 * 1024
 
 
 class KeptReading:
@@ -25,8 +27,13 @@ class KeptReading:
 
     @property
     def octets(self) -> int:
-        """How much of the message is here."""
-        return sum(len(part.content()) for part in self.message.root.walk() if not part.is_multipart)
+        """How much memory the message takes, roughly: its parts and header fields are objects of their own."""
+        return sum(
+            _PART_OCTETS
+            + len(part.content())
+            + sum(_FIELD_OCTETS + len(field.name) + len(field.value) for field in part.fields)
+            for part in self.message.root.walk()
+        )
 
     def text(self) -> ReadableText:
         """Return the body's text."""

@@ -11,6 +11,7 @@ from agent_reader.imap.values import Place
 from agent_reader.query.blob_cache import BlobCache, OpenBlob, Spool
 from agent_reader.query.blobs import FoundBlob
 from agent_reader.store.blobs import nested_parts
+from agent_reader.store.reading_room import ReadingRoom
 from shared.identity import (
     blob_id,
     is_unprovable_email_id,
@@ -60,6 +61,10 @@ class BlobReader:
     def __init__(self, fetchers: Mapping[str, Octets], cache: BlobCache, largest_octets: int) -> None:
         self._fetchers, self._cache, self._largest_octets = fetchers, cache, largest_octets
         self._turns = _Turns()
+        # Not the store's: whoever reads there may wait here for a message.
+        self._room = ReadingRoom()
+        # Where other octets may wait that leave nothing behind.
+        self.folder = cache.folder
 
     def open(self, account_id: str, found: FoundBlob) -> OpenBlob:
         """Return the octets of a blob. Its digest is in its id, and no other octets are given or kept.
@@ -88,11 +93,10 @@ class BlobReader:
         message = self._cache.get((account_id, found.message_blob_id)) or self._fetch(account_id, found)
         if not found.is_part:
             return message
-        with message:
-            octets = message.whole()
-        for part in nested_parts(parse(octets)):
-            if part.blob_id == found.blob_id:
-                return self._proven(account_id, found.blob_id, part.content())
+        with message, self._room.place(message.size):
+            for part in nested_parts(parse(message.whole())):
+                if part.blob_id == found.blob_id:
+                    return self._proven(account_id, found.blob_id, part.content())
         # The index took it in from these very octets, or another id shares the 60 bits that it keeps.
         raise BlobUnavailable(Unavailable.GONE, "No part of the message has this id.", retryable=False)
 

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import msgspec
-
 from shared.message import JSON
 
 
@@ -30,8 +28,3 @@ class QueryResult:
     limit: int | None = None
     can_calculate_changes: bool = False
     total_not_computed: bool = False
-
-
-def json_octets(value: JSON) -> int:
-    """Return how many octets a value takes as JSON."""
-    return len(msgspec.json.encode(value))

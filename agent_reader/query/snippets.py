@@ -98,9 +98,10 @@ def search_snippets(
         if of_subject:
             subject = marked_whole(str(email.summary["subject"] or ""), of_subject)
         if of_body:
-            message = snapshot.message(email.key)
-            texts = searched_texts(message, readable_text(message))
-            preview = next(filter(None, (marked_preview(text, of_body) for text in texts)), None)
+            with snapshot.room.place(email.size):
+                message = snapshot.message(email.key)
+                texts = searched_texts(message, readable_text(message))
+                preview = next(filter(None, (marked_preview(text, of_body) for text in texts)), None)
         snippets.append({"emailId": email.id, "subject": subject, "preview": preview})
     return Snippets(tuple(snippets), tuple(each for each in asked.email_ids if each not in found))
 

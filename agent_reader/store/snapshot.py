@@ -15,6 +15,7 @@ from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import document, reading, scoped
 from agent_reader.store.change_log import ChangeList, changes_since
 from agent_reader.store.changes import DataType
+from agent_reader.store.reading_room import ReadingRoom
 from agent_reader.store.scoped import Hidden
 from agent_reader.store.selection import Selection, without_bodies
 from agent_reader.store.statements import Order, Statement, count_statement, rows_statement
@@ -79,13 +80,21 @@ class StoredEmail:
     received_at: datetime
     summary: Mapping[str, JSON]
 
+    @property
+    def size(self) -> int:
+        """RFC 8621 §4.1.1 size."""
+        size = self.summary["size"]
+        assert isinstance(size, int)
+        return size
+
 
 @dataclass(slots=True)
 class Snapshot:
     """One read transaction, of what a scope lets through: the rest is not there, whatever is asked.
 
     Not for two threads at once; useless after its `with` block. Its connection is narrowed to the scope
-    (`scoped.narrow`), so that no statement can see more; how deep into a message one sees is decided here.
+    (`scoped.narrow`), so that no statement can see more; how deep into a message one sees is decided here. Whoever
+    reads messages holds a place in `room`, which all snapshots of a store have in common.
     """
 
     connection: apsw.Connection = field(repr=False)
@@ -94,6 +103,7 @@ class Snapshot:
     counts_kept: dict[tuple[str, int], dict[int, MailboxCounts]] = field(default_factory=dict, repr=False)
     scope: Scope = WHOLE
     hidden_kept: dict[int, Hidden] = field(default_factory=dict, repr=False)
+    room: ReadingRoom = field(default_factory=ReadingRoom, repr=False)
     _mailboxes: tuple[StoredMailbox, ...] | None = None
 
     def hidden(self) -> Hidden:

@@ -23,6 +23,7 @@ from agent_reader.store import database, scoped
 from agent_reader.store.mirror import AccountMirror, Clock, Randomness
 from agent_reader.store.progress import Progress, read_progress
 from agent_reader.store.reading_pool import ReadingPool, ReadingShare, process_count
+from agent_reader.store.reading_room import ReadingRoom
 from agent_reader.store.snapshot import MailboxCounts, Snapshot
 from agent_reader.store.status import Failure, Location, MirrorStatus, read_status
 from shared.link import MAX_COPIES, AccountStatus
@@ -134,6 +135,7 @@ class Store:
         self._idle: dict[str, list[apsw.Connection]] = {}
         self._counts: dict[str, dict[tuple[str, int], dict[int, MailboxCounts]]] = {}
         self._narrow: OrderedDict[tuple[str, Scope], _NarrowView] = OrderedDict()
+        self._room = ReadingRoom()
         self._closed = False
 
     def account(self, account_id: str) -> AccountMirror:
@@ -173,7 +175,8 @@ class Store:
             # The first read fixes what is seen; the search table is in the same file, so it is fixed with the rest.
             connection.execute("BEGIN")
             epoch, state = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
-            yield Snapshot(connection, account_id, f"{epoch}-{state}", self._counts[account_id])
+            counts = self._counts[account_id]
+            yield Snapshot(connection, account_id, f"{epoch}-{state}", counts, room=self._room)
         finally:
             self._give_back(account_id, connection)
 
@@ -235,7 +238,7 @@ class Store:
             # Hexadecimal like the other, so that it has the same form; of another scope it is a foreign one.
             own_epoch = hashlib.sha256(f"{epoch}-{told}".encode()).hexdigest()[:24]
             state = f"{own_epoch}-{view.last_state(connection, told, number)}"
-            yield Snapshot(connection, account_id, state, view.counts, scope, view.hidden)
+            yield Snapshot(connection, account_id, state, view.counts, scope, view.hidden, room=self._room)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

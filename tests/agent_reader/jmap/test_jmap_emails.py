@@ -15,6 +15,7 @@ import pytest
 from agent_reader.jmap.asking import Asking
 from agent_reader.jmap.capabilities import CORE, MAIL, Limits
 from agent_reader.jmap.queries import answer_email_query
+from agent_reader.jmap.sheet import Sheet
 from agent_reader.query import BlobCache, BlobReader
 from shared.identity import blob_id, email_id, message_digest
 from shared.imap_login import ImapFailure
@@ -309,7 +310,12 @@ async def test_a_total_that_takes_too_long_is_left_out_and_said_so(
 ) -> None:
     monkeypatch.setattr("agent_reader.store.snapshot._STEPS_BETWEEN_LOOKS", 1)
     cache = BlobCache(tmp_path / "blobs", 1_000)
-    with contextlib.closing(cache), house(tmp_path) as served, served.store.snapshot(ACCOUNT) as snapshot:
+    with (
+        contextlib.closing(cache),
+        Sheet() as sheet,
+        house(tmp_path) as served,
+        served.store.snapshot(ACCOUNT) as snapshot,
+    ):
         blobs = BlobReader({}, cache, 1_000)
 
         def answer(calculate_total: bool, seconds: float) -> tuple[dict[str, Any], float]:
@@ -318,10 +324,11 @@ async def test_a_total_that_takes_too_long_is_left_out_and_said_so(
                 snapshot=snapshot,
                 limits=Limits(),
                 using=frozenset({CORE, MAIL}),
-                octets_left=1_000_000,
+                sheet=sheet,
                 blobs=blobs,
                 monotonic=lambda: float(next(moments)),
                 until=seconds,
+                reading_until=seconds,
             )
             return answer_email_query(asking, {"calculateTotal": calculate_total}), float(next(moments))
 
@@ -342,8 +349,3 @@ async def test_a_search_without_time_is_refused_with_a_code_and_a_total_left_out
         known = email_id(message_digest(SHOP_MESSAGES[0]))
         _, refused = await served.one("SearchSnippet/get", filter={"text": "a"}, emailIds=[known])
         assert ("unsupportedFilter", "timeLimit") == (refused["type"], refused["code"])
-        # One message is always parsed, so that whoever asks for fewer gets on.
-        _, parsed = await served.one("Email/parse", blobIds=[_blob(SHOP_MESSAGES[0])])
-        assert [_blob(SHOP_MESSAGES[0])] == list(parsed["parsed"])
-        _, refused = await served.one("Email/parse", blobIds=[_blob(content) for content in SHOP_MESSAGES])
-        assert "requestTooLarge" == refused["type"]

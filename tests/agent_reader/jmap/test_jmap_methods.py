@@ -244,7 +244,7 @@ async def test_a_request_sees_one_state_of_an_account_whatever_sync_writes_meanw
 
 
 async def test_an_answer_past_the_limit_is_refused_alone(tmp_path: Path) -> None:
-    with house(tmp_path, limits=Limits(max_answer_octets=600)) as served:
+    with house(tmp_path, limits=Limits(max_answer_octets=700)) as served:
         responses = await served.call(
             ("Core/echo", {"a": "x" * 500}), ("Core/echo", {"a": "x" * 500}), ("Core/echo", {"a": "x"})
         )
