@@ -26,6 +26,7 @@ from change_executor.review.forms import Form, decision_reason, looked_at_togeth
 from change_executor.review.frame import read_frame
 from change_executor.review.message_views import has_source
 from change_executor.review.room import Room, html
+from change_executor.review.searching import Filters
 from change_executor.review.sessions import Session
 from change_executor.switch import is_frozen
 from shared.proposal import PROPOSAL_ID, State
@@ -149,6 +150,7 @@ def _decide_each(
         frame,
         decided=[each for each in became if each.refused is None],
         refused=[each for each in became if each.refused is not None],
+        filters=Filters(),
     )
     return page, not any(refusals.values())
 

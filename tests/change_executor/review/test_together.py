@@ -12,7 +12,7 @@ from change_executor.lifecycle import Event
 from change_executor.review import cautions, wording
 from change_executor.review.together import MAX_TOGETHER
 from shared.proposal import State
-from tests.servers.desk import PASSWORD, PERSON, ReviewPage, reading
+from tests.servers.desk import PASSWORD, PERSON, ReviewPage, press, reading
 
 if TYPE_CHECKING:
     import httpx
@@ -59,6 +59,12 @@ def test_all_that_are_checked_are_decided(page: ReviewPage, decision: str, state
     assert 200 == answer.status_code
     assert [state_after] * 4 + [State.PENDING] == [state(page, proposal) for proposal in proposals]
     assert ("Not today" in client.get(f"/p/{proposals[0].id}").text) is (decision == "reject")
+    # Each that can be taken back can be taken back from where it is told.
+    assert (4 if decision == "approve" else 0) == answer.text.count('class="undo"')
+    if decision == "approve":
+        undo = f"/p/{proposals[0].id}/reject"
+        assert f"/?done={proposals[0].id}" == press(client, answer.text, undo).headers["location"]
+        assert State.REJECTED is state(page, proposals[0])
 
 
 def test_one_that_changed_is_refused_alone_and_said_so_and_the_others_go_through(page: ReviewPage) -> None:
