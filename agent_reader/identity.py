@@ -17,7 +17,7 @@ from shared.message.limits import MAX_HEADER_OCTETS
 # may change (RFC 5321 §4.4). Its topmost line is the receiving server's, with a number of its own for each delivery: no
 # sender can make a message that has the name of another.
 _ENVELOPE: Final = "date subject from sender reply-to to cc bcc in-reply-to message-id"
-CANONICAL_FIELDS: Final = (*_ENVELOPE.split(), "received")
+_CANONICAL_FIELDS: Final = (*_ENVELOPE.split(), "received")
 
 # Without either, two messages may well be alike in all the others.
 _TELLING: Final = frozenset({"message-id", "received"})
@@ -69,7 +69,7 @@ def canonical_digest(octets: bytes) -> bytes | None:
     if _TELLING.isdisjoint(fields):
         return None
     sha256 = hashlib.sha256()
-    for name in CANONICAL_FIELDS:
+    for name in _CANONICAL_FIELDS:
         for each in fields.get(name, ()):
             # No value has a line break now, so no two sets of fields come to the same octets.
             sha256.update(name.encode() + b":" + _BLANKS.sub(b" ", each.value).strip(b" ") + b"\r\n")

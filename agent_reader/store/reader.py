@@ -57,7 +57,11 @@ class MessageReader:
             if processes is None:
                 if messages < LONG_BACKLOG or self._cannot:
                     return 0
-                processes = self._processes = self._make()
+                try:
+                    processes = self._processes = self._make()
+                except CannotRead:
+                    self._cannot = True
+                    return 0
                 processes.begin()
         # One waits while each process reads one: more would only fill the memory.
         return processes.count + 1

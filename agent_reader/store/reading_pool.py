@@ -8,10 +8,11 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Final
 
 from agent_reader.errors import ReadingEnded
-from agent_reader.store.reading_process import ANSWER_SECONDS, CHILD, ReadingProcess
+from agent_reader.store.reading_process import ANSWER_SECONDS, CHILD, CannotRead, ReadingProcess
 from agent_reader.store.reading_wire import Answer, Asked
 
 # Below two, a message that takes its whole minute, three times, would hold up everybody.
@@ -37,13 +38,17 @@ class ReadingPool:
         self._desks: list[_Desk] = []
 
     def share(self) -> "ReadingShare":
-        """Return a share, to be ended; the processes end with the last one."""
+        """Return a share, to be ended; the processes end with the last one. Raises `CannotRead`."""
         share = ReadingShare(self)
         with self._changed:
+            wanted = max(self.count, _FEWEST_FOR_SEVERAL) if self._shares else self.count
+            # Where the machine gives no more threads, fewer do.
+            with suppress(RuntimeError):
+                for _ in range(len(self._desks), wanted):
+                    self._desks.append(_Desk(self, self._command, self._seconds))
+            if not self._desks:
+                raise CannotRead
             self._shares.append(share)
-            wanted = self.count if len(self._shares) == 1 else max(self.count, _FEWEST_FOR_SEVERAL)
-            for _ in range(len(self._desks), wanted):
-                self._desks.append(_Desk(self, self._command, self._seconds))
         return share
 
     def pids(self) -> list[int]:

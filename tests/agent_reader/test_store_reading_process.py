@@ -18,7 +18,7 @@ from agent_reader.keep import Keep
 from agent_reader.store import Store
 from agent_reader.store.reader import LONG_BACKLOG
 from agent_reader.store.reading_child import answer
-from agent_reader.store.reading_pool import ReadingPool, process_count
+from agent_reader.store.reading_pool import ReadingPool, ReadingShare, process_count
 from agent_reader.store.reading_process import CHILD, DIED, CannotRead, ReadingProcess
 from agent_reader.store.reading_wire import Asked, AskedHeader, AskedMessage
 from tests.agent_reader.mirrored import ACCOUNT, fetched, letter, listed
@@ -162,13 +162,17 @@ def test_a_process_that_cannot_be_started_says_so_and_the_reader_reads_itself(tm
         with pytest.raises(CannotRead):
             reading.read([asked(1, "one")])
         reading.close()
-    folder = tmp_path / "store"
-    with closing(Store(folder, _now, processes=ReadingPool(1, ("/nonexistent",)).share)) as store:
-        mirror, inbox = _begun(store)
-        takes = [mirror.begin_add(inbox, [fetched(uid, letter(f"letter {uid}"))]) for uid in (1, 2, 3)]
-        for take in takes:
-            take()
-        assert {1, 2, 3} == set(mirror.states(inbox))
+
+    def no_share() -> ReadingShare:
+        raise CannotRead
+
+    for number, share in enumerate((ReadingPool(1, ("/nonexistent",)).share, no_share)):
+        with closing(Store(tmp_path / str(number), _now, processes=share)) as store:
+            mirror, inbox = _begun(store)
+            takes = [mirror.begin_add(inbox, [fetched(uid, letter(f"letter {uid}"))]) for uid in (1, 2, 3)]
+            for take in takes:
+                take()
+            assert {1, 2, 3} == set(mirror.states(inbox))
 
 
 def test_one_message_that_kills_the_reading_is_set_aside_and_the_others_come_in(tmp_path: Path) -> None:
