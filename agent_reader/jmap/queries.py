@@ -21,7 +21,7 @@ from agent_reader.query import (
     email_query_changes,
     find_blob,
     mailbox_query,
-    mailbox_query_total,
+    mailbox_query_changes,
     parse_changes,
     parse_email_parse,
     parse_email_query,
@@ -31,6 +31,7 @@ from agent_reader.query import (
     parse_snippets,
     search_snippets,
 )
+from agent_reader.query.changes import QueryChanges
 from agent_reader.query.errors import TIME_LIMIT
 from agent_reader.store.changes import DataType
 from agent_reader.store.scoped import Hidden
@@ -62,33 +63,14 @@ def answer_mailbox_query(asking: Asking, arguments: Arguments) -> Found:
 
 def answer_email_query_changes(asking: Asking, arguments: Arguments) -> Found:
     """Answer Email/queryChanges (RFC 8621 §4.5)."""
-    found = email_query_changes(asking.snapshot, parse_email_query_changes(arguments), asking.is_over)
-    answer: Found = {
-        "accountId": asking.snapshot.account_id,
-        "oldQueryState": found.old_query_state,
-        "newQueryState": found.new_query_state,
-        "removed": found.removed,
-        "added": [{"id": email_id, "index": index} for email_id, index in found.added],
-    }
-    if found.total is not None:
-        answer["total"] = found.total
-    return answer
+    return _query_changes(
+        asking, email_query_changes(asking.snapshot, parse_email_query_changes(arguments), asking.is_over)
+    )
 
 
 def answer_mailbox_query_changes(asking: Asking, arguments: Arguments) -> Found:
-    """Answer Mailbox/queryChanges (RFC 8621 §2.4): nothing changed, or all is to be asked anew."""
-    asked = parse_mailbox_query_changes(arguments)
-    total = mailbox_query_total(asking.snapshot, asked)
-    answer: Found = {
-        "accountId": asking.snapshot.account_id,
-        "oldQueryState": asked.since_query_state,
-        "newQueryState": asking.snapshot.state,
-        "removed": (),
-        "added": (),
-    }
-    if asked.query.calculate_total:
-        answer["total"] = total
-    return answer
+    """Answer Mailbox/queryChanges (RFC 8621 §2.4)."""
+    return _query_changes(asking, mailbox_query_changes(asking.snapshot, parse_mailbox_query_changes(arguments)))
 
 
 def answer_changes(data_type: DataType) -> Answerer:
@@ -171,6 +153,19 @@ def _queried(asking: Asking, found: QueryResult) -> Found:
         answer["total"] = found.total
     if found.limit is not None:
         answer["limit"] = found.limit
+    return answer
+
+
+def _query_changes(asking: Asking, found: QueryChanges) -> Found:
+    answer: Found = {
+        "accountId": asking.snapshot.account_id,
+        "oldQueryState": found.old_query_state,
+        "newQueryState": found.new_query_state,
+        "removed": found.removed,
+        "added": [{"id": each, "index": index} for each, index in found.added],
+    }
+    if found.total is not None:
+        answer["total"] = found.total
     return answer
 
 

@@ -22,7 +22,7 @@ from agent_reader.query.emails import (
 from agent_reader.query.errors import QueryRefused
 from agent_reader.query.mailbox_query import (
     mailbox_query,
-    mailbox_query_total,
+    mailbox_query_changes,
     parse_mailbox_query,
     parse_mailbox_query_changes,
 )
@@ -56,7 +56,7 @@ __all__ = [
     "find_blob",
     "mailbox_get",
     "mailbox_query",
-    "mailbox_query_total",
+    "mailbox_query_changes",
     "parse_agent_email_get",
     "parse_changes",
     "parse_email_get",

@@ -1,4 +1,7 @@
-"""Email/changes, Mailbox/changes and Thread/changes: what is different since a state (RFC 8620 §5.2)."""
+"""Email/changes, Mailbox/changes and Thread/changes: what is different since a state (RFC 8620 §5.2).
+
+And what /queryChanges of Emails and Mailboxes have in common (RFC 8620 §5.6).
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +26,17 @@ class ChangesArguments:
 
     since_state: str
     max_changes: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryChanges:
+    """RFC 8620 §5.6; `added` pairs an id with its index, lowest first."""
+
+    old_query_state: str
+    new_query_state: str
+    removed: tuple[str, ...]
+    added: tuple[tuple[str, int], ...]
+    total: int | None
 
 
 def parse_changes(untrusted: Mapping[str, JSON]) -> ChangesArguments:
@@ -53,3 +67,8 @@ def cannot_calculate(argument: str) -> QueryRefused:
         f"{argument}: is no state of this server, or too old. Ask for everything anew.",
         (argument,),
     )
+
+
+def too_many_changes() -> QueryRefused:
+    """Return the refusal of an answer with more than `maxChanges` ids (RFC 8620 §5.6)."""
+    return QueryRefused("tooManyChanges", "maxChanges: there are more. Ask with a larger one, or query anew.")

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from agent_reader.query import arguments
-from agent_reader.query.changes import cannot_calculate
+from agent_reader.query.changes import QueryChanges, cannot_calculate, too_many_changes
 from agent_reader.query.emails import EmailQueryArguments, all_results, parse_email_query
-from agent_reader.query.errors import QueryRefused
 from agent_reader.query.filters import Every, Filter, InMailboxOtherThan, InMailboxWithId, Neither, Some
 from agent_reader.store.change_log import CannotCalculateChanges, ChangeList
 from agent_reader.store.changes import DataType
@@ -38,17 +37,6 @@ class EmailQueryChangesArguments:
     since_query_state: str
     max_changes: int | None = None
     up_to_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class QueryChanges:
-    """RFC 8620 §5.6; `added` pairs an id with its index, lowest first."""
-
-    old_query_state: str
-    new_query_state: str
-    removed: tuple[str, ...]
-    added: tuple[tuple[str, int], ...]
-    total: int | None
 
 
 def parse_email_query_changes(untrusted: Mapping[str, JSON]) -> EmailQueryChangesArguments:
@@ -83,7 +71,7 @@ def email_query_changes(
         raise cannot_calculate("sinceQueryState") from None
     removed = tuple(sorted(moved | set(emails.destroyed)))
     if asked.max_changes is not None and len(removed) + len(added) > asked.max_changes:
-        raise QueryRefused("tooManyChanges", "maxChanges: there are more. Ask with a larger one, or query anew.")
+        raise too_many_changes()
     return QueryChanges(
         old_query_state=asked.since_query_state,
         new_query_state=snapshot.state,

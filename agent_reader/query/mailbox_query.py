@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from agent_reader.query import arguments
-from agent_reader.query.changes import cannot_calculate
+from agent_reader.query.changes import QueryChanges, cannot_calculate, too_many_changes
 from agent_reader.query.emails import COLLATIONS, MAX_LIMIT
 from agent_reader.query.errors import QueryRefused, invalid
 from agent_reader.query.filters import MAX_CONDITIONS, MAX_DEPTH
@@ -67,6 +67,7 @@ class MailboxQueryChangesArguments:
 
     query: MailboxQueryArguments
     since_query_state: str
+    max_changes: int | None = None
 
 
 def parse_mailbox_query(untrusted: Mapping[str, JSON]) -> MailboxQueryArguments:
@@ -78,13 +79,13 @@ def parse_mailbox_query(untrusted: Mapping[str, JSON]) -> MailboxQueryArguments:
 def parse_mailbox_query_changes(untrusted: Mapping[str, JSON]) -> MailboxQueryChangesArguments:
     """Return the arguments, or raise `QueryRefused` naming the one that is wrong."""
     arguments.known_only(untrusted, _CHANGES_ARGUMENTS)
-    if untrusted.get("maxChanges") is not None:
-        arguments.unsigned_value("maxChanges", untrusted["maxChanges"])
+    most = untrusted.get("maxChanges")
     if untrusted.get("upToId") is not None:
         arguments.id_value("upToId", untrusted["upToId"])
     return MailboxQueryChangesArguments(
         query=_parse({name: value for name, value in untrusted.items() if name in _OF_QUERY}),
         since_query_state=arguments.string_value("sinceQueryState", untrusted.get("sinceQueryState")),
+        max_changes=None if most is None else arguments.unsigned_value("maxChanges", most),
     )
 
 
@@ -103,20 +104,34 @@ def mailbox_query(snapshot: Snapshot, asked: MailboxQueryArguments, *, max_limit
     )
 
 
-def mailbox_query_total(snapshot: Snapshot, asked: MailboxQueryChangesArguments) -> int:
-    """Answer Mailbox/queryChanges: return how many results there are, the same as before. Raises `QueryRefused`.
+def mailbox_query_changes(snapshot: Snapshot, asked: MailboxQueryChangesArguments) -> QueryChanges:
+    """Answer Mailbox/queryChanges from a snapshot. Raises `QueryRefused`.
 
-    Every name, parent or role may follow from another Mailbox's, and a client asks for all of them in one call anyway:
-    so where more than counts changed, it is to ask anew (cannotCalculateChanges).
+    Every name, parent or role may follow from another Mailbox's, so where more than counts changed each Mailbox may
+    have moved: all are taken out, and the results put in where they are now (RFC 8620 §5.6 has `removed` name those
+    too). `upToId` is for what cannot move.
     """
     try:
         changed = snapshot.changes(DataType.MAILBOX, asked.since_query_state, _MOST_CHANGED)
     except CannotCalculateChanges:
         raise cannot_calculate("sinceQueryState") from None
-    only_counts = changed.counts_only or not changed.updated
-    if changed.has_more or changed.created or changed.destroyed or not only_counts:
+    if changed.has_more:
         raise cannot_calculate("sinceQueryState")
-    return len(_results(snapshot, asked.query))
+    ids = _results(snapshot, asked.query)
+    removed, added = tuple[str, ...](), tuple[tuple[str, int], ...]()
+    if changed.created or changed.destroyed or (changed.updated and not changed.counts_only):
+        shown = {mailbox.id for mailbox in snapshot.mailboxes()}
+        removed = tuple(sorted(shown.difference(changed.created).union(changed.destroyed)))
+        added = tuple((mailbox_id, index) for index, mailbox_id in enumerate(ids))
+    if asked.max_changes is not None and len(removed) + len(added) > asked.max_changes:
+        raise too_many_changes()
+    return QueryChanges(
+        old_query_state=asked.since_query_state,
+        new_query_state=snapshot.state,
+        removed=removed,
+        added=added,
+        total=len(ids) if asked.query.calculate_total else None,
+    )
 
 
 # More Mailboxes than any account has.

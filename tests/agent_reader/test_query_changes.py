@@ -12,14 +12,15 @@ import pytest
 
 from agent_reader.query import (
     QueryRefused,
+    QueryResult,
     email_query_changes,
     mailbox_query,
-    mailbox_query_total,
+    mailbox_query_changes,
     parse_email_query_changes,
     parse_mailbox_query,
     parse_mailbox_query_changes,
 )
-from agent_reader.query.email_changes import QueryChanges
+from agent_reader.query.changes import QueryChanges
 from agent_reader.store import search
 from agent_reader.store.database import account_file, connect
 from shared.message import JSON
@@ -239,18 +240,45 @@ def test_after_the_search_table_was_made_in_another_shape_no_older_state_is_answ
     assert 1 == len(_changes(account, now, {}).added)
 
 
+def _mailbox_changes(account: Mirrored, since: str, **query: JSON) -> QueryChanges:
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        asked = parse_mailbox_query_changes({**query, "sinceQueryState": since, "calculateTotal": True})
+        return mailbox_query_changes(snapshot, asked)
+
+
+def _mailboxes(account: Mirrored, **query: JSON) -> QueryResult:
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        return mailbox_query(snapshot, parse_mailbox_query(query))
+
+
 @pytest.mark.statement("99")
 def test_mailboxes_are_told_unchanged_while_only_counts_are_different(account: Mirrored) -> None:
-    def total(since: str) -> int:
-        with account.store.snapshot(ACCOUNT) as snapshot:
-            return mailbox_query_total(snapshot, parse_mailbox_query_changes({"sinceQueryState": since}))
-
-    with account.store.snapshot(ACCOUNT) as snapshot:
-        before = mailbox_query(snapshot, parse_mailbox_query({})).query_state
-    assert 2 == total(before)
+    before = _mailboxes(account).query_state
     account.add("INBOX", fetched(1, LETTERS[1]))
-    assert 2 == total(before)
-    account.put_listing(listed("INBOX"), listed("Archive"), listed("New"))
-    for state in (before, "nonsense"):
-        with pytest.raises(QueryRefused, match="cannotCalculateChanges"):
-            total(state)
+    found = _mailbox_changes(account, before)
+    assert ((), (), 2) == (found.removed, found.added, found.total)
+    with pytest.raises(QueryRefused, match="cannotCalculateChanges"):
+        _mailbox_changes(account, "nonsense")
+
+
+@pytest.mark.statement("99")
+@pytest.mark.parametrize(
+    "query", [{}, {"filter": {"name": "e"}}, {"sort": [{"property": "name", "isAscending": False}]}]
+)
+def test_a_list_of_mailboxes_becomes_the_new_one_whatever_came_went_or_moved(
+    account: Mirrored, query: dict[str, JSON]
+) -> None:
+    account.put_listing(listed("INBOX"), listed("Archive"), listed("New"), listed("New/Below"), listed("Sent"))
+    account.end_round()
+    before = _mailboxes(account, **query)
+    account.put_listing(listed("INBOX"), listed("Archive/New"), listed("Archive"), listed("Sent", "\\Sent"))
+    account.end_round()
+    found = _mailbox_changes(account, before.query_state, **query)
+    kept = [each for each in before.ids if each not in found.removed]
+    for mailbox_id, index in found.added:
+        kept.insert(index, mailbox_id)
+    now = _mailboxes(account, **query)
+    assert (list(now.ids), len(now.ids), now.query_state) == (kept, found.total, found.new_query_state)
+    assert before.ids != now.ids
+    with pytest.raises(QueryRefused, match="tooManyChanges"):
+        _mailbox_changes(account, before.query_state, **query, maxChanges=1)
