@@ -18,8 +18,8 @@ from shared.proposal import State
 
 # A person looks at the first few; the count tells the rest.
 MAX_NAMED: Final = 5
-# Who writes here is among the latest few hundred whose mail was moved.
-_KNOWN_BY: Final = 500
+# Who writes here is among the latest two hundred whose mail was moved; each of their readings is looked into.
+_KNOWN_BY: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
