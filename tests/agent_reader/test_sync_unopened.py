@@ -11,7 +11,7 @@ import structlog
 
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.imap.values import MailboxStatus
-from agent_reader.store import Store
+from agent_reader.store import DataType, Store
 from agent_reader.sync.run import Round, Sync
 from agent_reader.sync.terms import Terms
 from tests.agent_reader.mirrored import ACCOUNT, letter, mirrored
@@ -42,11 +42,21 @@ class Clock:
 
 
 class Liar(ImapWorld):
-    """`lie` alters what STATUS tells of a mailbox."""
+    """`lie` alters what STATUS tells of a mailbox; `refused` is not opened; `happens` just before one is."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lie: Callable[[dict[str, int]], dict[str, int]] = lambda told: told
+        self.refused = b"nothing"
+        self.happens: Callable[[], None] | None = None
+
+    def answer(self, command: bytes) -> tuple[list[bytes], bytes] | None:
+        if command.startswith(b"EXAMINE") and self.happens is not None:
+            happens, self.happens = self.happens, None
+            happens()
+        if command.startswith(b'EXAMINE "%s"' % self.refused):
+            return [], b"NO [UNAVAILABLE] not now"
+        return super().answer(command)
 
     def told_by_status(self, box: Box) -> dict[str, int]:
         return self.lie(super().told_by_status(box))
@@ -134,6 +144,8 @@ def test_only_what_status_tells_of_is_opened(tmp_path: Path) -> None:
         of_it.world.flag("Work", 1, frozenset({"\\Seen"}))
         done, opened = of_it.round()
         assert (1, [b"Work"]) == (done.changed, opened)
+        # Only INBOX stays open: any other may be deleted or renamed.
+        assert b"UNSELECT" == of_it.server.commands[-1]
         of_it.world.move("Archive", 1, "Work")
         done, opened = of_it.round()
         assert (1, 1, {b"Work", b"Archive", b"INBOX"}) == (done.taken_in, done.vanished, set(opened))
@@ -188,6 +200,7 @@ def test_without_mod_sequences_every_mailbox_is_always_opened(tmp_path: Path) ->
 def test_without_the_extension_nothing_of_it_is_said(tmp_path: Path) -> None:
     with scripted(tmp_path, CONDSTORE) as of_it:
         assert {b"INBOX", b"Archive", b"Work"} == set(of_it.round()[1])
+        assert b"UNSELECT" == of_it.server.commands[-1]
     assert not any(b"STATUS" in line or line == b"NOOP" for line in of_it.server.commands)
 
 
@@ -207,6 +220,22 @@ def test_a_server_that_tells_by_status_what_was_long_ago_is_looked_into_now_and_
         assert 1 == of_it.round()[0].changed
 
 
+def test_what_a_mailbox_tells_as_it_is_opened_is_believed_more_than_its_count_of_changes(tmp_path: Path) -> None:
+    with scripted(tmp_path, LISTING_STATUS + b" QRESYNC") as of_it:
+        of_it.round()
+        answer = of_it.world.answer
+
+        def telling(command: bytes) -> tuple[list[bytes], bytes] | None:
+            told = answer(command)
+            if told is not None and command.startswith(b'EXAMINE "Work" (QRESYNC'):
+                told[0].append(b"1 FETCH (UID 1 FLAGS (\\Flagged) MODSEQ (9))")
+            return told
+
+        of_it.server._answer = telling
+        assert 1 == of_it.sync.round(of_it.session, ["Work"]).changed
+    assert frozenset({"\\Flagged"}) == of_it.mirror.named("Work").messages[1].state.flags
+
+
 def test_what_the_open_mailbox_says_unasked_is_news_whatever_its_status(tmp_path: Path) -> None:
     with scripted(tmp_path) as of_it:
         of_it.round()
@@ -224,10 +253,56 @@ def test_what_the_open_mailbox_says_unasked_is_news_whatever_its_status(tmp_path
         assert (1, [b"INBOX"]) == (done.taken_in, opened)
 
 
+def test_a_mailbox_that_could_not_be_opened_is_tried_until_it_can_be(tmp_path: Path) -> None:
+    with scripted(tmp_path) as of_it:
+        of_it.round()
+        of_it.world.refused = b"Work"
+        assert not of_it.sync.round(of_it.session, ["Work"]).whole
+        done, opened = of_it.round()
+        # A refusal leaves no mailbox open, so INBOX is opened anew.
+        assert (False, [b"INBOX", b"Work"]) == (done.whole, opened)
+        of_it.world.refused = b"nothing"
+        assert (NOTHING, [b"INBOX", b"Work"]) == of_it.round()
+        assert (NOTHING, [b"INBOX"]) == of_it.round()
+        assert (NOTHING, []) == of_it.round()
+
+
+def test_another_login_opens_everything(tmp_path: Path) -> None:
+    with scripted(tmp_path) as of_it:
+        other = Sync(of_it.mirror, None, structlog.get_logger(), restart_all=True)
+        done, opened = of_it.round(other)
+        assert (3, {b"INBOX", b"Archive", b"Work"}) == (done.taken_in, set(opened))
+
+
+def test_what_is_moved_between_the_listing_and_the_look_is_not_destroyed(tmp_path: Path) -> None:
+    with scripted_store(tmp_path) as (_, world, store, _, one_round):
+        world.create("Work")
+        world.deliver("Work", letter("Work"), NONE)
+        for _ in range(3):
+            one_round()
+        world.flag("Work", 1, frozenset({"\\Seen"}))
+        # Archive, as LIST told, is as it was; when Work is opened its message is there.
+        world.happens = lambda: None
+        one_round()
+        world.flag("Work", 1, NONE)
+        with store.snapshot(ACCOUNT) as snapshot:
+            before = snapshot.state
+        # INBOX is opened before the listing, Work after it.
+        world.happens = lambda: setattr(world, "happens", lambda: world.move("Work", 1, "Archive"))
+        one_round()
+        assert 3 == store.status(ACCOUNT).messages
+        one_round()
+        assert 3 == store.status(ACCOUNT).messages
+        with store.snapshot(ACCOUNT) as snapshot:
+            changes = snapshot.changes(DataType.EMAIL, before, 500)
+        assert ([], 1, []) == (list(changes.created), len(changes.updated), list(changes.destroyed))
+
+
 def test_a_mailbox_of_which_something_is_missing_is_opened_by_the_next_process(tmp_path: Path) -> None:
     world = ImapWorld()
     for number in range(3):
         world.deliver("INBOX", letter(str(number)), NONE)
+    world.create("Archive")
     with (
         ScriptedImapServer(world.answer, LISTING_STATUS) as server,
         mirrored(tmp_path / "store") as here,
@@ -235,11 +310,12 @@ def test_a_mailbox_of_which_something_is_missing_is_opened_by_the_next_process(t
     ):
         whole = Sync(here.mirror, None, structlog.get_logger())
         assert whole.round(session).whole
-        (inbox,) = here.mirror.mailboxes()
+        inbox, _ = here.mirror.mailboxes()
         assert MailboxStatus(1, 4, 3, 4) == inbox.whole_at
         world.deliver("INBOX", letter("more"), NONE)
         # Nothing may be fetched: as if it were killed before the batch came in.
         is_over = Sync(here.mirror, None, structlog.get_logger(), terms=Terms(allows=lambda _: False))
+        assert not is_over.round(session).whole
         assert not is_over.round(session).whole
         assert here.mirror.mailboxes()[0].whole_at is None
         assert 1 == Sync(here.mirror, None, structlog.get_logger()).round(session).taken_in
@@ -282,8 +358,8 @@ def test_a_round_without_news_is_a_look_at_every_mailbox(tmp_path: Path) -> None
 
 
 @contextlib.contextmanager
-def scripted_store(folder: Path) -> Iterator[tuple[ScriptedImapServer, ImapWorld, Store, Clock, Callable[[], Round]]]:
-    world, clock = ImapWorld(), Clock()
+def scripted_store(folder: Path) -> Iterator[tuple[ScriptedImapServer, Liar, Store, Clock, Callable[[], Round]]]:
+    world, clock = Liar(), Clock()
     world.create("Archive")
     world.deliver("INBOX", letter("INBOX"), NONE)
     world.deliver("Archive", letter("Archive"), NONE)

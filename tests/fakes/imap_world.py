@@ -100,7 +100,7 @@ class ImapWorld:
         if command.startswith(b"LIST"):
             return [line for name in self.boxes for line in self._listed(name, command)], _OK
         if command.startswith(b"ENABLE"):
-            return [b"ENABLED CONDSTORE"], _OK
+            return [b"ENABLED " + command.partition(b" ")[2]], _OK
         if command.startswith(b"EXAMINE"):
             return self._examine(command)
         box = self.boxes.get(self._selected or "")
