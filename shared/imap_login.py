@@ -80,6 +80,7 @@ class _Guarded:
     # The library's.
     sock: socket.socket
     error: type[Exception]
+    _tls_established: bool
     untagged_responses: dict[str, list[bytes]]
     capability: Callable[[], tuple[str, list[bytes | None]]]
 
@@ -113,9 +114,11 @@ class _Guarded:
         return self.answers.readline()
 
     def _get_capabilities(self) -> None:
-        # RFC 9051 §7.1: most greetings tell them, and then asking is an exchange for nothing. What was told before
-        # STARTTLS is taken out here, and asked for again after it.
-        told = self.untagged_responses.pop("CAPABILITY", None) or self.capability()[1]
+        # RFC 9051 §7.1: most greetings tell them, and then asking is an exchange for nothing. After STARTTLS it never
+        # is (§6.2.1): what lies here then came before it, from whoever sits on the line.
+        told: list[bytes] | list[bytes | None] | None = self.untagged_responses.pop("CAPABILITY", None)
+        if told is None or self._tls_established:
+            told = self.capability()[1]
         if told[-1] is None:
             raise self.error("no CAPABILITY response")
         self.capabilities = tuple(told[-1].decode("ascii", "replace").upper().split())

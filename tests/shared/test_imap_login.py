@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import ssl
-from typing import TYPE_CHECKING, Any
+import threading
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from pydantic import ValidationError
@@ -109,6 +111,48 @@ def test_what_a_greeting_tells_is_not_asked_before_login_and_always_after_it(
         given = {"id": "shop", "host": "127.0.0.1", "port": server.port, "tls": "none", "user": "reader"}
         assert signed_in(ImapLogin.model_validate(given | {"secret_file": secret}))
         assert ([b"CAPABILITY"] * (asked - 1)) + [b"AUTHENTICATE PLAIN", b"CAPABILITY"] == server.commands
+
+
+class LineWithSomebodyOnIt:
+    """A server behind STARTTLS, and somebody in between who adds an answer just before the encryption begins."""
+
+    def __init__(self, dovecot: Dovecot) -> None:
+        self.said: list[bytes] = []
+        self._context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self._context.load_cert_chain(dovecot.layout.tls / "server.crt", dovecot.layout.tls / "server.key")
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=self._serve)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join(20)
+        self._listener.close()
+
+    def _serve(self) -> None:
+        plain, _ = self._listener.accept()
+        with plain:
+            plain.settimeout(20)
+            plain.sendall(b"* OK [CAPABILITY IMAP4rev1 STARTTLS LOGINDISABLED] ready\r\n")
+            tag = plain.recv(1000).split()[0]
+            plain.sendall(b"* CAPABILITY IMAP4rev1 AUTH=PLAIN INJECTED\r\n" + tag + b" OK begin TLS\r\n")
+            with self._context.wrap_socket(plain, server_side=True) as encrypted, encrypted.makefile("rb") as lines:
+                for line in lines:
+                    tag, _, command = line.rstrip().partition(b" ")
+                    self.said.append(command)
+                    encrypted.sendall(b"* CAPABILITY IMAP4rev1 LOGINDISABLED\r\n" + tag + b" OK done\r\n")
+
+
+def test_what_somebody_on_the_line_said_before_starttls_is_believed_by_nobody_after_it(dovecot: Dovecot) -> None:
+    with LineWithSomebodyOnIt(dovecot) as line, pytest.raises(ImapFailure) as failure:
+        signed_in(login(dovecot, tls="starttls", port=line.port, ca_file=dovecot.ca_file))
+    # No password was said, since the server itself says that it takes none.
+    assert ("login_refused", {b"CAPABILITY"}) == (failure.value.code, set(line.said))
+    # At once when the encryption has begun, and for each question after that.
+    assert 3 == len(line.said)
 
 
 def test_a_credential_of_the_service_manager_is_read_from_its_folder(
