@@ -154,6 +154,6 @@ def _appendable(file: Path) -> int:
         raise ConfigurationError(
             "[journal] heads_file",
             f"{file} cannot be appended to: {error.strerror}.",
-            "Make it as another user, and let the executor's user append: install -o root -g GROUP -m 0620 /dev/null "
+            "Make it as another user, and let the executor's user append: install -o root -g GROUP -m 0660 /dev/null "
             f"{file}",
         ) from None

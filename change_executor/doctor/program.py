@@ -111,7 +111,7 @@ def _check_whole(connection: Connection) -> None:
 def _published(file: Path | None, journal: Path, looking: Looking) -> dict[int, str]:
     if file is None:
         return {}
-    mend = f"install -o root -g change-executor -m 0620 /dev/null {file}; chattr +a {file}"
+    mend = f"install -o root -g change-executor -m 0660 /dev/null {file}; chattr +a {file}"
     try:
         with file.open(encoding="utf-8", errors="replace") as lines:
             heads = published_heads(lines)

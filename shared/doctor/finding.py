@@ -53,6 +53,7 @@ class Fault(StrEnum):
     PROCESS_UNCONFINED = "process_unconfined"
     SECOND_WAY = "second_way"
     TOKEN_FILE = "token_file"  # noqa: S105 - a code
+    SERVICE_FAILED = "service_failed"
     UNIT_MISSING = "unit_missing"
     UNIT_OWNER = "unit_owner"
     UNIT_WEAKENED = "unit_weakened"
@@ -134,6 +135,7 @@ WHY: Final = MappingProxyType(
         Fault.PROCESS_UNCONFINED: _UNIT,
         Fault.SECOND_WAY: "A mail program with a password of its own changes the mailbox past everything here.",
         Fault.TOKEN_FILE: "Whoever reads a token is that agent.",
+        Fault.SERVICE_FAILED: "What does not run does nothing: no mail is read, nothing is moved, no copy is made.",
         Fault.UNIT_MISSING: _UNIT,
         Fault.UNIT_OWNER: "Whoever writes a unit runs what they like, as root too.",
         Fault.UNIT_WEAKENED: _UNIT,

@@ -1,12 +1,13 @@
 """The unit files as they are now, drop-ins included: do they still confine what they start?"""
 
 import re
-from collections.abc import Iterable
+import subprocess
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
 from shared.doctor.finding import Fault, Looking
-from shared.doctor.installation import Installation
+from shared.doctor.installation import UNITS, Installation
 from shared.doctor.unit_files import drop_ins, settings_of
 from shared.doctor.users import User
 
@@ -41,10 +42,39 @@ _SECRET_NAME: Final = re.compile(r"pass|secret|token|credential|key", re.IGNOREC
 _AGAIN: Final = "sudo deploy/install"
 
 
+# The service manager of this machine, where there is one (sd_booted(3)).
+_BOOTED: Final = Path("/run/systemd/system")
+_STATE_SECONDS: Final = 20.0
+
+
 def look_at_units(installation: Installation, looking: Looking) -> None:
     """Look at the service's unit, at its sockets' and at those beside it."""
     names = (installation.service, *installation.sockets, *installation.units_beside)
     look_at_units_of(installation.own.user, installation.units, names, looking)
+    if installation.units == UNITS and _BOOTED.is_dir():
+        look_at_states(names, looking)
+
+
+def state_of(unit: str) -> dict[str, str]:
+    """Return how a unit stands, as the service manager says; {} where it does not say."""
+    # S603, S607: the machine's own systemctl, an argument list without a shell.
+    command = ["systemctl", "show", "--property=ActiveState,SubState", "--", unit]
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_STATE_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+
+
+def look_at_states(names: Iterable[str], looking: Looking, state: Callable[[str], dict[str, str]] = state_of) -> None:
+    """Look whether a unit failed, or begins again and again; one that was stopped is not our business."""
+    for name in (each for each in names if "@" not in each):
+        said = state(name)
+        if said.get("ActiveState") == "failed" or said.get("SubState") == "auto-restart":
+            fix = f"journalctl -u {name} -n 20; then: systemctl restart {name}"
+            looking.find(Fault.SERVICE_FAILED, f"{name} failed", fix)
 
 
 def look_at_units_of(user: User | None, units: Path, names: Iterable[str], looking: Looking) -> None:

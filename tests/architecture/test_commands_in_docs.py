@@ -19,6 +19,7 @@ from agent_reader.relay.__main__ import app as relay
 from agent_reader.relay.digest_command import app as digest
 from agent_reader.relay.watch_command import app as watch
 from tests.architecture.configuration_reference import reference
+from tests.system.documents import DOCUMENTS, OTHERS, commands_of
 
 CHECKOUT: Final = Path(__file__).parents[2]
 DOCS: Final = [*sorted((CHECKOUT / "docs").rglob("*.md")), CHECKOUT / "README.md", CHECKOUT / "CONTRIBUTING.md"]
@@ -152,6 +153,19 @@ def test_the_installer_runs_as_the_documents_say(words: tuple[str, ...]) -> None
     )
     assert 0 == done.returncode, done.stderr
     assert done.stdout
+
+
+def test_every_code_block_for_a_shell_is_run_where_everything_is_installed_or_by_a_test_that_is_named() -> None:
+    shown = {
+        str(document.relative_to(CHECKOUT))
+        for document in DOCS
+        if re.search(r"^```(?:sh|console|bash)\n", document.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    run = {document.name for document in DOCUMENTS}
+    assert shown == run | OTHERS.keys()
+    for document in DOCUMENTS:
+        assert commands_of(document), document.name
+    assert all((CHECKOUT / test).exists() for test in OTHERS.values())
 
 
 def test_the_configuration_page_is_what_the_settings_say() -> None:

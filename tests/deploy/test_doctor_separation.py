@@ -14,6 +14,7 @@ from shared.doctor import processes
 from shared.doctor.finding import Fault, Looking
 from shared.doctor.installation import House, Installation
 from shared.doctor.separation import look_at_separation, too_wide
+from shared.doctor.units import look_at_states
 from shared.doctor.users import User
 
 
@@ -189,3 +190,19 @@ def test_a_daemon_of_another_user_is_found_and_another_command_is_none(right: In
     begin(proc, SERVE.replace(b"/opt/reader/", b"/home/ada/"), status="NoNewPrivs:\t0\n")
     assert [] == running(right, SECRET, own=me)
     assert [Fault.PROCESS_USER] == running(right, SECRET, own=user_with("other", os.geteuid() + 1))
+
+
+def test_a_unit_that_failed_or_begins_again_and_again_is_found_and_one_that_was_stopped_is_not() -> None:
+    states = {
+        "a.service": {"ActiveState": "active", "SubState": "running"},
+        "b.service": {"ActiveState": "failed", "SubState": "failed"},
+        "c.service": {"ActiveState": "activating", "SubState": "auto-restart"},
+        "d.service": {"ActiveState": "inactive", "SubState": "dead"},
+        "e.service": {},
+        "f@.service": {"ActiveState": "failed", "SubState": "failed"},
+    }
+    looking = Looking()
+    look_at_states(states, looking, states.__getitem__)
+    assert [(Fault.SERVICE_FAILED, f"{name}.service failed") for name in "bc"] == [
+        (each.fault, each.what) for each in looking.report().findings
+    ]

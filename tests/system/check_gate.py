@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -168,6 +169,33 @@ def test_through_it_nothing_is_changed_with_the_owners_login_behind_it(machine: 
     # The control: what reads is answered.
     said = machine.said("python3", "-c", speak, "UID FETCH 1:* (UID FLAGS)", user="agent-reader", stdin=secret)
     assert said.startswith("c OK")
+
+
+HOLD: Final = """
+import socket, sys
+held = [socket.create_connection(('127.0.0.1', 8623), 30) for _ in range(300)]
+print({each.makefile('rb').readline() for each in held}, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_agent_holds_no_place_at_it(machine: Machine) -> None:
+    enter = ["nsenter", f"--target={machine.leader}", *("-m", "-u", "-i", "-n", "-p", "-C"), "runuser", "-u", "agent"]
+    with subprocess.Popen(
+        [*enter, "--", "python3", "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as held:
+        assert held.stdout is not None
+        assert (
+            "{b'* BYE [UNAVAILABLE] your user may not connect: [gate] allow_uids\\r\\n'}"
+            == held.stdout.readline().strip()
+        )
+        # The reader comes back through it, and so does the doctor.
+        machine.said("systemctl", "restart", "agent-reader")
+        status = ("sudo", "-u", "agent-reader", "agent-reader", "status")
+        eventually(lambda: "mail: fresh" in machine.run(*status).stdout, "the reader")
+        assert (0, set()) == installed.doctor(machine)[:2]
+        held.communicate("")
+    assert f"uid {installed.AGENT}" in machine.said("journalctl", "-o", "cat", "-u", "mailwarrant-gate")
 
 
 def test_the_doctor_looks_at_it(machine: Machine) -> None:

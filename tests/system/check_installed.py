@@ -141,6 +141,14 @@ def test_the_doctor_finds_nothing_and_tries_both_logins(machine: Machine) -> Non
     assert "sudo mailwarrant-doctor" in by_hand.stdout
 
 
+_DROP_IN: Final = "/run/systemd/system/change-executor.service.d"
+BREAK: Final = (
+    f"mkdir {_DROP_IN}; printf '[Service]\\nRestart=no\\nExecStartPre=/bin/false\\n' >{_DROP_IN}/x.conf;"
+    "systemctl daemon-reload"
+)
+UNBREAK: Final = f"rm -r {_DROP_IN}; systemctl daemon-reload"
+
+
 def test_the_doctor_finds_what_was_loosened(machine: Machine) -> None:
     secrets, command = "/etc/mailwarrant/secrets", "/opt/mailwarrant/reader/bin/agent-reader"
     for loosen, mend, code in (
@@ -153,6 +161,11 @@ def test_the_doctor_finds_what_was_loosened(machine: Machine) -> None:
         ("usermod -aG mailwarrant-link agent", "gpasswd -d agent mailwarrant-link", "link_group"),
         ("systemctl stop test-imap", "systemctl start test-imap", "login"),
         ("touch /var/lib/agent-reader/z.db", "rm /var/lib/agent-reader/z.db", "state_owner"),
+        (
+            f"{BREAK}; systemctl restart change-executor || true",
+            f"{UNBREAK}; systemctl restart change-executor",
+            "service_failed",
+        ),
         ("echo 'agent ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/wide", "rm /etc/sudoers.d/wide", "agent_sudo"),
     ):
         machine.shell(loosen)
