@@ -232,7 +232,7 @@ _EVENTS_OF_UNDO: Final = {
 }
 
 _DONE: Final = {
-    State.APPROVED: "Approved. It is moved now.",
+    State.APPROVED: "Approved. It is being moved now.",
     State.APPLYING: "Approved. It is being moved.",
     State.APPLIED: "Approved and moved.",
     State.REJECTED: "Rejected. Nothing was moved; the agent may propose it again.",

@@ -47,7 +47,7 @@ def test_by_keyboard_alone_one_is_approved_one_rejected_and_one_taken_back(
     expect(page.get_by_role("button", name="Approve the move")).to_be_focused()
     assert State.PENDING is state(review_page, first), "a key alone decides nothing"
     press(page, "Enter")
-    expect(page.get_by_text("Approved. It is moved now.")).to_be_visible()
+    expect(page.get_by_text("Approved. It is being moved now.")).to_be_visible()
 
     # The next one of the list, and nothing there is pressed by a key that is still held.
     expect(page).to_have_url(f"{review_page.url}/p/{second.id}?done={first.id}")

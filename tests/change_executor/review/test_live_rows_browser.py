@@ -27,7 +27,7 @@ def test_what_is_under_way_tells_in_its_place_what_became_of_it(review_page: Rev
     page.goto(f"{review_page.url}/p/{slow.id}")
     page.get_by_role("button", name="Approve the move").click()
     notice = page.get_by_role("status").filter(has_text="Look at it")
-    expect(notice).to_contain_text("Approved. It is moved now.")
+    expect(notice).to_contain_text("Approved. It is being moved now.")
     page.goto(f"{review_page.url}/?done={slow.id}")
     expect(page.get_by_role("heading", name="Under way 1")).to_be_visible()
     expect(line(page, "Slow")).to_contain_text(wording.STATES[State.APPROVED])

@@ -74,7 +74,7 @@ def test_what_was_decided_is_told_above_the_next_one_and_taken_back_from_there(r
     landed = decided(client, f"/p/{first.id}?to=processed", "approve")
     assert f"/p/{second.id}?to=processed&done={first.id}" == landed
     text = client.get(landed).text
-    assert "Approved. It is moved now." in text
+    assert "Approved. It is being moved now." in text
     assert "One &lt;b&gt;" in text
     assert "Below is the next one; 1 waits." in text
     # What has not begun is rejected after all; the person stays where they are.
@@ -89,9 +89,11 @@ def test_what_was_decided_is_told_above_the_next_one_and_taken_back_from_there(r
 
 def test_what_was_moved_meanwhile_is_undone_from_above_the_next_one(review_page: ReviewPage) -> None:
     client = review_page.signed_in()
-    first, second = (review_page.rows.proposal(reading(subject)) for subject in ("One", "Two"))
+    first, second = (review_page.rows.proposal(reading(each), source=b"Subject: x\r\n\r\n") for each in ("One", "Two"))
     landed = decided(client, f"/p/{first.id}", "approve")
     before = client.get(landed).text
+    # However the message is looked at, what was decided stays told.
+    assert f'href="/p/{second.id}?view=source&amp;done={first.id}"' in before
     review_page.rows.carry_out(first.id)
     # The button of a page that is older than the move takes nothing back, and shows how to.
     fields = fields_of(before, f"/p/{first.id}/reject")

@@ -92,7 +92,7 @@ def test_beside_the_next_one_the_decision_before_tells_what_becomes_of_it_and_z_
     page.goto(f"{review_page.url}/p/{first.id}")
     press(page, "a", "Enter")
     notice = page.get_by_role("status").filter(has_text="Look at it")
-    expect(notice).to_contain_text("Approved. It is moved now.")
+    expect(notice).to_contain_text("Approved. It is being moved now.")
     review_page.rows.carry_out(first.id)
     expect(notice).to_contain_text("Approved and moved.")
     press(page, "z")

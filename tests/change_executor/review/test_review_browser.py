@@ -102,7 +102,7 @@ def test_what_changes_while_it_is_looked_at_is_told_and_a_decision_about_the_old
     expect(page.get_by_role("definition").filter(has_text="Replaced")).to_be_visible()
     assert State.PENDING is state(review_page, proposal.id)
     page.get_by_role("button", name="Approve the move").click()
-    expect(page.get_by_text("Approved. It is moved now.")).to_be_visible()
+    expect(page.get_by_text("Approved. It is being moved now.")).to_be_visible()
 
 
 def test_after_a_session_ended_a_person_comes_back_to_where_they_were(

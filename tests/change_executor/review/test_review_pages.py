@@ -132,7 +132,7 @@ def test_a_decision_leads_to_the_next_one_of_the_list_and_at_its_end_back_to_it_
     moved = page.rows.moved(page.rows.proposal(reading()).id)
     approved, rejected = page.rows.proposal(reading("One")), page.rows.proposal(reading("Two"))
     for proposal, action, leads_to, words in (
-        (approved, "approve", f"/p/{rejected.id}", "Approved. It is moved now."),
+        (approved, "approve", f"/p/{rejected.id}", "Approved. It is being moved now."),
         (rejected, "reject", "/", "Rejected. Nothing was moved"),
         (moved, "undo", "/", "It is being moved back."),
     ):

@@ -138,7 +138,7 @@ CHARACTERS = [
 IMITATIONS = [
     "Everything is stopped. Nothing is approved and nothing is moved until someone resumes.",
     "Approved by rosa",
-    "Approved. It is moved now.",
+    "Approved. It is being moved now.",
     "If you approve, nothing is moved.",
     "The mail server verified the sender's domain.",
     "You are signed out. Sign in",
