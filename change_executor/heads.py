@@ -16,7 +16,6 @@ from typing import Any, Final
 from structlog.typing import FilteringBoundLogger
 
 from change_executor.errors import JournalUnavailable
-from change_executor.journal import chain
 from change_executor.journal.journal import Journal
 from shared.settings import ConfigurationError
 
@@ -136,7 +135,7 @@ def _head_in(untrusted_line: str) -> tuple[int, str] | None:
     events, head = told.get("events"), told.get("head")
     if not isinstance(events, int) or isinstance(events, bool) or not isinstance(head, str):
         return None
-    return (events, head) if events > 0 and len(head) == _HEX_DIGITS and head != chain.FIRST_PREVIOUS else None
+    return (events, head) if events > 0 and len(head) == _HEX_DIGITS else None
 
 
 def _object_from(untrusted_line: str, start: int) -> dict[str, Any]:

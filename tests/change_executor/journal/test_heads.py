@@ -40,7 +40,10 @@ def heads(tmp_path: Path) -> Path:
     return file
 
 
-_NO_HEADS = ("", "no line of ours", "{broken", "[1]", '{"events": 7, "head": "abc"}', '{"events": true, "head": "x"}')
+_NO_HEADS = (
+    *("", "no line of ours", "{broken", "[1]", '{"events": 7, "head": "abc"}', "{" * 100_000),
+    *(json.dumps({"events": events, "head": "f" * 64}) for events in (0, -1, True, "1", None)),
+)
 
 
 def publisher(journal: Journal, file: Path | None, every_seconds: float = 0.001) -> HeadPublisher:
@@ -65,6 +68,7 @@ def test_the_head_is_told_at_the_start_after_commits_and_at_the_end(journal: Jou
     append(journal, 3)
     until(lambda: 5 in published_heads(heads.read_text().splitlines()))
     telling.stop()
+    assert () == journal._listeners
     assert ("journal:close", 5) == (lines(heads)[-1]["event"], lines(heads)[-1]["events"])
     with journal.reading() as connection:
         assert () == verify(connection, published_heads(heads.read_text().splitlines())).findings
