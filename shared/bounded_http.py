@@ -5,6 +5,7 @@ Whoever may connect could otherwise hold every descriptor of the process, its ma
 
 import asyncio
 import math
+import socket
 from typing import ClassVar, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
@@ -44,6 +45,7 @@ class BoundedProtocol(H11Protocol):
 
     def taken(self) -> None:
         """Begin to wait for a first request; the connection has its place."""
+        _send_at_once(self.transport)
         self._wait()
 
     def drop(self) -> None:
@@ -82,3 +84,12 @@ class BoundedProtocol(H11Protocol):
             self.transport.abort()
         else:
             self._wait()
+
+
+def _send_at_once(transport: asyncio.Transport) -> None:
+    # An answer is written in pieces, its head first. Where asyncio does not know a listener for TCP (one that was made
+    # without naming the protocol, or was handed over), the second piece would wait 40 ms for the client's word on the
+    # first.
+    connection = transport.get_extra_info("socket")
+    if connection is not None and connection.family in {socket.AF_INET, socket.AF_INET6}:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

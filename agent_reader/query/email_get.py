@@ -112,9 +112,10 @@ def email_get_as_asked(
     """
     ids = tuple(dict.fromkeys(asked.ids or ()))
     found = snapshot.emails(ids)
+    has_to_read = reads_messages(asked)
     for email in found.values():
         go_on()
-        with snapshot.room.place(email.size, go_on) if reads_messages(asked) else nullcontext():
+        with snapshot.room.place(email.size, go_on) if has_to_read else nullcontext():
             put(email_as_asked(email, asked, partial(snapshot.message, email.key)))
     return tuple(each for each in ids if each not in found)
 

@@ -31,6 +31,7 @@ from agent_reader.jmap.session import ServedAccount
 from agent_reader.query import BlobCache, BlobReader
 from agent_reader.state_watch import StateWatch
 from agent_reader.store import Store
+from shared.bounded_http import BoundedProtocol
 from shared.message import JSON
 from tests.agent_reader.mirrored import ACCOUNT
 from tests.bench.query_mail import LAST
@@ -244,7 +245,9 @@ def _serve(folder: Path) -> None:
             log=structlog.wrap_logger(structlog.PrintLogger(sys.stderr)),
             randomness=token_bytes,
         )
-        server = uvicorn.Server(uvicorn.Config(_BesideRaw(app), log_level="error", access_log=False, lifespan="off"))
+        server = uvicorn.Server(
+            uvicorn.Config(_BesideRaw(app), http=BoundedProtocol, log_level="error", access_log=False, lifespan="off")
+        )
         sys.stdout.write(json.dumps({"port": listening.getsockname()[1], "tokens": tokens}) + "\n")
         sys.stdout.flush()
         asyncio.run(_until_told(server, listening))

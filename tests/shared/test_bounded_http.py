@@ -55,6 +55,10 @@ class Serving:
         self._thread.join(timeout=PATIENCE)
         self._listener.close()
 
+    @property
+    def connections(self) -> list[BoundedProtocol]:
+        return [each for each in self._server.server_state.connections if isinstance(each, BoundedProtocol)]
+
     def connect(self, receive_octets: int | None = None) -> socket.socket:
         client = socket.socket()
         client.settimeout(PATIENCE)
@@ -98,6 +102,15 @@ def test_what_is_too_many_is_dropped_and_a_place_that_is_given_back_is_taken_aga
         again = open_sockets.enter_context(serving.connect())
         ask(again)
         assert b" 200 " in answer(again)
+
+
+def test_what_follows_the_head_of_an_answer_does_not_wait_for_the_clients_word() -> None:
+    with Serving() as serving, serving.connect() as connection:
+        ask(connection)
+        answer(connection)
+        (bounded,) = serving.connections
+        transport = bounded.transport.get_extra_info("socket")
+        assert 1 == transport.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 @pytest.mark.parametrize("sent", [b"", b"G", b"GET / HTTP/1.1\r\nHost: a\r\n"])

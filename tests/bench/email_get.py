@@ -1,0 +1,153 @@
+"""Email/get of 50 messages with their texts: ours beside that of Cyrus, the same messages, over HTTP on loopback.
+
+`python -m tests.bench.email_get [ROUNDS]` asks both in turn, each on a connection that is kept, and prints how long
+each takes at the median and how many times faster ours is. Needs what `deploy/test_servers` brings.
+"""
+
+import asyncio
+import base64
+import http.client
+import json
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from agent_reader.jmap.capabilities import CORE, MAIL
+from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched
+from tests.bench.query_served import serving
+from tests.servers.cyrus import Cyrus
+
+MESSAGES: Final = 50
+ROUNDS: Final = 60
+_MAILBOX: Final = "Archive"
+_ARGUMENTS: Final[dict[str, Any]] = {
+    "properties": ["id", "threadId", "mailboxIds", "receivedAt", "from", "to", "subject", "preview", "bodyValues"],
+    "fetchTextBodyValues": True,
+}
+_TEXT: Final = (
+    "order teapot invoice the a and to of we you please thank delivery Tuesday broken lid refund kettle porcelain "
+    "address number receipt attached regards shop question when could send again Grüße"
+)
+_WORDS: Final = tuple(_TEXT.split())
+
+
+@dataclass(slots=True)
+class Server:
+    """One of the two: where it is asked, as whom, and how long its answers took, in seconds."""
+
+    name: str
+    port: int
+    path: str
+    authorization: str
+    account_id: str
+    body: bytes = b""
+    seconds: list[float] = field(default_factory=list)
+    connection: http.client.HTTPConnection | None = None
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Return the answer to one call."""
+        return self.send(_request(name, {"accountId": self.account_id} | arguments))
+
+    def send(self, body: bytes) -> Any:
+        """Return the answer to a request, and note how long it took until its last octet was here."""
+        if self.connection is None:
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        fields = {"Host": "localhost", "Authorization": self.authorization, "Content-Type": "application/json"}
+        started = time.perf_counter()
+        self.connection.request("POST", self.path, body, fields)
+        answer = self.connection.getresponse().read()
+        self.seconds.append(time.perf_counter() - started)
+        ((_, found, _),) = json.loads(answer)["methodResponses"]
+        return found
+
+
+def letters() -> list[bytes]:
+    """Return messages of some kilobytes, every second one with HTML beside its text."""
+    random = Random(20261130)
+    return [_letter(random, number) for number in range(MESSAGES)]
+
+
+def _letter(random: Random, number: int) -> bytes:
+    lines = [" ".join(random.choices(_WORDS, k=12)) for _ in range(random.randint(10, 60))]
+    text = "\r\n".join(lines)
+    head = (
+        f"From: Person {number} <person{number}@example.org>\r\nTo: Shop <shop@example.com>\r\n"
+        f"Subject: {' '.join(random.choices(_WORDS[:-1], k=5))}\r\nMessage-ID: <{number}@bench.example>\r\n"
+        f"Date: Mon, 30 Nov 2026 {number % 24:02}:00:00 +0000\r\nMIME-Version: 1.0\r\n"
+    )
+    plain = f"Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n{text}\r\n"
+    if number % 2:
+        return (head + plain).encode()
+    html = "".join(f"<p>{line}</p>\r\n" for line in lines)
+    return (
+        f'{head}Content-Type: multipart/alternative; boundary="b"\r\n\r\n--b\r\n{plain}\r\n--b\r\n'
+        f"Content-Type: text/html; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n{html}\r\n--b--\r\n"
+    ).encode()
+
+
+async def measured(rounds: int) -> list[Server]:
+    """Ask both, in turn, so that whatever else the machine does falls on both."""
+    messages = letters()
+    with TemporaryDirectory() as folder, Cyrus() as cyrus:
+        mine = Mirrored(Path(folder))
+        mine.begin("INBOX")
+        mine.add("INBOX", *(fetched(uid, octets) for uid, octets in enumerate(messages, 1)))
+        mine.end_round()
+        mine.store.close()
+        for octets in messages:
+            cyrus.deliver(_MAILBOX, octets)
+        secret = base64.b64encode(f"owner:{cyrus.passwords['owner']}".encode()).decode()
+        async with serving(Path(folder)) as served:
+            servers = [
+                Server("ours", served.port, "/jmap/api", f"Bearer {served.tokens[0]}", ACCOUNT),
+                Server("Cyrus", cyrus.jmap_port, "/jmap/", f"Basic {secret}", "owner"),
+            ]
+            await asyncio.to_thread(_ask_in_turn, servers, rounds)
+    return servers
+
+
+def _ask_in_turn(servers: list[Server], rounds: int) -> None:
+    texts = []
+    for server in servers:
+        ids = server.call("Email/query", {"limit": MESSAGES})["ids"]
+        assert len(ids) == MESSAGES, f"{server.name} has {len(ids)} messages"
+        server.body = _request("Email/get", {"accountId": server.account_id, "ids": ids} | _ARGUMENTS)
+        texts.append({_text(email) for email in server.send(server.body)["list"]})
+        server.seconds.clear()
+    assert texts[0] == texts[1], "the two answer with other texts"
+    for _ in range(rounds):
+        for server in servers:
+            server.send(server.body)
+    for server in servers:
+        assert server.connection is not None
+        server.connection.close()
+
+
+def _text(email: dict[str, Any]) -> str:
+    return "".join(value["value"] for value in email["bodyValues"].values())
+
+
+def _request(name: str, arguments: dict[str, Any]) -> bytes:
+    return json.dumps({"using": [CORE, MAIL], "methodCalls": [[name, arguments, "0"]]}).encode()
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    servers = asyncio.run(measured(int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS))
+    for server in servers:
+        slow = quantiles(server.seconds, n=20)[-1]
+        best, middle = min(server.seconds), median(server.seconds)
+        line = f"{server.name:6} best {best * 1000:6.2f} ms  p50 {middle * 1000:6.2f} ms  p95 {slow * 1000:6.2f} ms"
+        sys.stdout.write(line + "\n")
+    for name, measure in (("p50", median), ("best", min)):
+        ours, theirs = (measure(server.seconds) for server in servers)
+        sys.stdout.write(f"Email/get of {MESSAGES} with text, {name}: {theirs / ours:.1f} times as fast as Cyrus\n")
+
+
+if __name__ == "__main__":
+    main()
