@@ -12,6 +12,7 @@ import pytest
 from agent_reader.query import parse_email_query
 from agent_reader.query.filters import resolve
 from agent_reader.scope import Scope
+from agent_reader.store import header_search
 from agent_reader.store.statements import count_statement, rows_statement
 from shared.message import JSON
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, letter, mirrored
@@ -21,7 +22,10 @@ from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, lette
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
     with mirrored(tmp_path_factory.mktemp("store")) as account:
         account.begin("INBOX")
-        account.add("INBOX", *(fetched(uid, letter(f"word {uid}")) for uid in range(1, 50)))
+        account.add(
+            "INBOX",
+            *(fetched(uid, letter(f"word {uid}", headers={"Message-ID": f"<{uid}@x>"})) for uid in range(1, 50)),
+        )
         yield account
 
 
@@ -116,3 +120,22 @@ def test_a_scope_is_told_by_tokens_and_places_so_that_a_total_is_one_walk(accoun
     assert "SCAN s VIRTUAL TABLE INDEX" in walks[0]
     # Where its first date begins.
     assert ["SEARCH p USING INTEGER PRIMARY KEY (rowid>?)"] == walks[1:]
+
+
+def test_not_of_what_names_a_message_looks_into_no_other_header(account: Mirrored) -> None:
+    refused: JSON = {"operator": "NOT", "conditions": [{"header": ["Message-ID", "<7@x>"]}]}
+    asked = parse_email_query({"filter": refused})
+    looked = list[object]()
+
+    def has_it(*arguments: object) -> bool:
+        looked.append(arguments[-1])
+        return True
+
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        connection, statement = snapshot.connection, count_statement(resolve(asked.filter, snapshot), by_thread=False)
+        connection.create_scalar_function(header_search.FUNCTION, has_it, 3)
+        try:
+            (found,) = connection.execute(statement.sql, statement.parameters).fetchone() or (0,)
+        finally:
+            header_search.offer(connection)
+    assert (48, ["<7@x>"]) == (found, looked)

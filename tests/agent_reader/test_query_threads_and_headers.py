@@ -74,6 +74,8 @@ def _names(account: Mirrored, **arguments: JSON) -> str:
         ({"header": ["In-Reply-To"]}, ""),
         ({"header": ["References"]}, "a2"),
         ({"operator": "NOT", "conditions": [{"header": ["References", ""]}]}, "c1 b1 a1"),
+        ({"operator": "NOT", "conditions": [{"header": ["Message-ID", "<a1@x>"]}]}, "c1 b1 a2"),
+        ({"operator": "NOT", "conditions": [{"header": ["Message-ID", "<a1@x>"]}, {"text": "b1"}]}, "c1 a2"),
         ({"operator": "OR", "conditions": [{"header": ["References"]}, {"header": ["X-Topic", "first"]}]}, "b1 a2"),
         ({"header": ["List-Id", "<tea.example.org>"]}, "a1"),
         ({"header": ["X-None"]}, ""),
