@@ -8,6 +8,7 @@ READ-ONLY of SELECT was right on every server that was tried.
 import imaplib
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime
 from types import MappingProxyType
 from typing import Final
@@ -43,7 +44,9 @@ def probe_rights(login: ImapLogin, mailboxes: Iterable[str] | None, now: Callabl
     try:
         names = list(mailboxes) if mailboxes is not None else _all(client)
         found = {name: Finding(_said(client, name), now()) for name in names}
-        client.logout()
+        # All is known by now; a server that ends without BYE took nothing back.
+        with suppress(IMAPClientError):
+            client.logout()
         return found
     except (OSError, imaplib.IMAP4.abort) as error:
         raise protocol_failure(f"{login.user} at {login.host}:{login.port}", error) from None
@@ -58,7 +61,7 @@ def _all(client: GuardedClient) -> list[str]:
 def _said(client: GuardedClient, name: str) -> Enforcement:
     connection = client._imap  # noqa: SLF001 - imapclient makes an error of READ-ONLY
     try:
-        answer = client.select_folder(name)
+        client.select_folder(name)
     except imaplib.IMAP4.readonly:
         return Enforcement.SERVER
     except imaplib.IMAP4.abort:
@@ -68,6 +71,4 @@ def _said(client: GuardedClient, name: str) -> Enforcement:
     finally:
         # Or the next command fails over what this one said.
         connection.is_readonly = True
-    if b"READ-ONLY" in answer:
-        return Enforcement.SERVER
     return Enforcement.PROGRAM

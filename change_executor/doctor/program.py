@@ -78,7 +78,7 @@ def _look_at_journal(settings: ExecutorSettings, now: datetime, looking: Looking
         looking.notes.append(f"{path}: the executor was not started yet")
         return
     look_at_disk(path.parent, looking)
-    published = _published(settings.journal.heads_file, path, looking)
+    published = heads_told(settings.journal.heads_file, path, looking)
     engine = reader_engine(settings.journal.url)
     try:
         with engine.begin() as connection:
@@ -108,7 +108,8 @@ def _check_whole(connection: Connection) -> None:
         raise JournalUnavailable("; ".join(said)[:300])
 
 
-def _published(file: Path | None, journal: Path, looking: Looking) -> dict[int, str]:
+def heads_told(file: Path | None, journal: Path, looking: Looking) -> dict[int, str]:
+    """Return the heads that a file tells, by their number of events; none where it cannot be read, which is said."""
     if file is None:
         return {}
     mend = f"install -o root -g change-executor -m 0660 /dev/null {file}; chattr +a {file}"

@@ -1,4 +1,4 @@
-"""The doctor and copies: where the units put them, and when one should be there."""
+"""The doctor and what wears out: copies, where the units put them and when one should be there; disks, the clock."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.doctor.copying import BY_HAND, OLDEST_BACKUP, Copying, copying_by, look_at_copies
-from shared.doctor.finding import Fault, Looking
+from shared.doctor.copying import BY_HAND, OLDEST_BACKUP, Copying, copying_by, look_at_backup, look_at_copies
+from shared.doctor.finding import Fault, Looking, Report
+from shared.doctor.upkeep import look_at_date, look_at_disk, look_at_temporary
 
 NAME = "change-executor-backup"
 UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
@@ -29,11 +30,15 @@ def drop_in(units: Path, text: str) -> None:
     (folder / "override.conf").write_text(f"[Service]\n{text}\n")
 
 
+def faults(report: Report) -> set[Fault]:
+    return {each.fault for each in report.findings}
+
+
 def seen(copying: Copying, state: Path) -> tuple[set[Fault], list[str]]:
     looking = Looking()
     look_at_copies(copying, state, "make one", lambda: NOW, looking)
     report = looking.report()
-    return {each.fault for each in report.findings}, list(report.notes)
+    return faults(report), list(report.notes)
 
 
 def test_it_is_read_from_the_units_where_copies_go_and_since_when(tmp_path: Path) -> None:
@@ -85,3 +90,36 @@ def test_the_first_copy_of_a_timer_is_missed_when_it_is_due_and_no_sooner(tmp_pa
 def test_where_no_timer_is_on_a_note_says_that_nobody_makes_any(tmp_path: Path) -> None:
     assert (set(), [f"no copy was ever made in {tmp_path}/backups: make one"]) == seen(BY_HAND, tmp_path)
     assert ({Fault.BACKUP_MISSING}, []) == seen(Copying(tmp_path / "named"), tmp_path)
+
+
+def test_copies_that_are_missing_old_or_open_are_found(tmp_path: Path) -> None:
+    def found() -> set[Fault]:
+        looking = Looking()
+        look_at_backup(tmp_path / "copies", "backup", now, looking)
+        return faults(looking.report())
+
+    assert {Fault.BACKUP_MISSING} == found()
+    (tmp_path / "copies").mkdir(mode=0o700)
+    assert {Fault.BACKUP_MISSING} == found()
+    copy = tmp_path / "copies" / "one"
+    copy.touch()
+    os.utime(copy, (NOW.timestamp(), NOW.timestamp()))
+    assert set() == found()
+    os.utime(copy, ((NOW - timedelta(days=3)).timestamp(),) * 2)
+    assert {Fault.BACKUP_OLD} == found()
+    (tmp_path / "copies").chmod(0o755)
+    assert {Fault.BACKUP_OLD, Fault.BACKUP_READABLE} == found()
+
+
+def test_a_full_disk_and_a_wrong_clock_are_found(tmp_path: Path) -> None:
+    looking = Looking()
+    look_at_disk(tmp_path, looking, least=1)
+    look_at_date("Mon, 30 Nov 2026 02:00:00 GMT", "the provider", datetime(2026, 11, 30, 2, 1, tzinfo=UTC), looking)
+    look_at_temporary(looking, [tmp_path], least=1)
+    look_at_date("nonsense", "the provider", NOW, looking)
+    look_at_date(None, "the provider", NOW, looking)
+    assert [] == looking.findings
+    look_at_disk(tmp_path, looking, least=2**62)
+    look_at_temporary(looking, [tmp_path], least=2**62)
+    look_at_date("Mon, 30 Nov 2026 02:00:00 GMT", "the provider", datetime(2026, 11, 30, 3, tzinfo=UTC), looking)
+    assert {Fault.DISK, Fault.TEMPORARY_FULL, Fault.CLOCK} == faults(looking.report())

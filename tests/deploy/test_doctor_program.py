@@ -26,9 +26,8 @@ from agent_reader.store.database import open_file
 from change_executor.config import ExecutorSettings
 from change_executor.intake.proposer_tokens import create_token
 from change_executor.journal.open import open_journal
-from shared.doctor.copying import look_at_backup
 from shared.doctor.finding import Fault, Looking, Report
-from shared.doctor.upkeep import look_at_date, look_at_disk, look_at_temporary, look_at_tokens
+from shared.doctor.upkeep import look_at_tokens
 from shared.settings import load_settings
 from tests.fakes.imap_server import ScriptedImapServer
 from tests.fakes.imap_world import PLAIN, ImapWorld
@@ -205,6 +204,17 @@ def test_a_read_login_that_may_write_is_found_where_the_server_could_keep_it_fro
     assert set() == faults(seen(config))
 
 
+def test_where_a_server_has_no_rights_to_give_a_login_that_may_write_is_no_finding(
+    server: Dovecot, tmp_path: Path
+) -> None:
+    world = ImapWorld()
+    with ScriptedImapServer(world.answer, PLAIN) as scripted:
+        config = reader(server, tmp_path, port=scripted.port, mailbox="INBOX")
+        write_findings(tmp_path / "index", "shop", {"INBOX": Finding(Enforcement.PROGRAM, NOW)})
+        assert Fault.LOGIN_MAY_WRITE not in faults(seen(config))
+        assert any("by this program only" in note for note in seen(config).notes)
+
+
 def test_a_server_that_gives_other_octets_the_second_time_is_found_and_what_to_do_about_it(
     server: Dovecot, tmp_path: Path
 ) -> None:
@@ -311,20 +321,6 @@ def test_an_agent_with_a_newer_token_is_not_told_of_the_old_one() -> None:
     assert {Fault.TOKEN_EXPIRED} == faults(looking.report())
 
 
-def test_a_full_disk_and_a_wrong_clock_are_found(tmp_path: Path) -> None:
-    looking = Looking()
-    look_at_disk(tmp_path, looking, least=1)
-    look_at_date("Mon, 30 Nov 2026 02:00:00 GMT", "the provider", datetime(2026, 11, 30, 2, 1, tzinfo=UTC), looking)
-    look_at_temporary(looking, [tmp_path], least=1)
-    look_at_date("nonsense", "the provider", NOW, looking)
-    look_at_date(None, "the provider", NOW, looking)
-    assert [] == looking.findings
-    look_at_disk(tmp_path, looking, least=2**62)
-    look_at_temporary(looking, [tmp_path], least=2**62)
-    look_at_date("Mon, 30 Nov 2026 02:00:00 GMT", "the provider", datetime(2026, 11, 30, 3, tzinfo=UTC), looking)
-    assert {Fault.DISK, Fault.TEMPORARY_FULL, Fault.CLOCK} == faults(looking.report())
-
-
 def test_the_clock_is_compared_with_that_of_the_provider_of_a_login_by_consent(server: Dovecot, tmp_path: Path) -> None:
     with OAuthProvider() as provider:
         config = executor(server, tmp_path)
@@ -341,25 +337,6 @@ def test_the_clock_is_compared_with_that_of_the_provider_of_a_login_by_consent(s
         assert any(
             "127.0.0.1" in each.what for each in seen(config, datetime.now(UTC) + timedelta(minutes=10)).findings
         )
-
-
-def test_copies_that_are_missing_old_or_open_are_found(tmp_path: Path) -> None:
-    def found() -> set[Fault]:
-        looking = Looking()
-        look_at_backup(tmp_path / "copies", "backup", now, looking)
-        return faults(looking.report())
-
-    assert {Fault.BACKUP_MISSING} == found()
-    (tmp_path / "copies").mkdir(mode=0o700)
-    assert {Fault.BACKUP_MISSING} == found()
-    copy = tmp_path / "copies" / "one"
-    copy.touch()
-    os.utime(copy, (NOW.timestamp(), NOW.timestamp()))
-    assert set() == found()
-    os.utime(copy, ((NOW - timedelta(days=3)).timestamp(),) * 2)
-    assert {Fault.BACKUP_OLD} == found()
-    (tmp_path / "copies").chmod(0o755)
-    assert {Fault.BACKUP_OLD, Fault.BACKUP_READABLE} == found()
 
 
 @pytest.mark.parametrize("house", [reader, executor])

@@ -12,6 +12,7 @@ from agent_reader.__main__ import app
 from agent_reader.doctor.probe_rights import PROBE_TABLE, probe_rights
 from agent_reader.doctor.rights import Enforcement, Finding, overall, read_findings, rights_file, write_findings
 from shared.imap_login import ImapFailure
+from shared.settings import ConfigurationError
 from tests.fakes.accounts import plain_account, reader_account
 from tests.fakes.imap_server import ScriptedImapServer
 from tests.servers.dovecot_config import INCOMING, MAILBOXES
@@ -48,12 +49,43 @@ def test_a_login_with_lr_is_kept_from_writing_by_the_server_and_one_with_all_rig
 
 
 def test_a_server_that_breaks_off_is_a_failure_and_no_finding(tmp_path: Path) -> None:
-    def answer(command: bytes) -> tuple[list[bytes], bytes] | None:
-        return None if command.startswith(b"SELECT") else ([], b"OK done")
+    said: list[bytes] = []
 
-    with ScriptedImapServer(answer, b"IMAP4rev1 AUTH=PLAIN") as server, pytest.raises(ImapFailure) as failure:
+    def answer(command: bytes) -> tuple[list[bytes], bytes] | None:
+        said.append(command.split()[0])
+        return None if command.startswith(b"SELECT") else (answered(command), b"OK done")
+
+    with ScriptedImapServer(answer, CAPABILITIES) as server, pytest.raises(ImapFailure) as failure:
         probe_rights(plain_account(server.port, tmp_path), ["INBOX"], lambda: AT)
     assert failure.value.retryable
+    assert b"SELECT" == said[-1]
+
+
+CAPABILITIES = b"IMAP4rev1 AUTH=PLAIN"
+
+
+def answered(command: bytes) -> list[bytes]:
+    """Untagged, to what every session says."""
+    return [b"CAPABILITY " + CAPABILITIES] if command == b"CAPABILITY" else []
+
+
+def test_what_cannot_be_opened_is_not_asked_for(tmp_path: Path) -> None:
+    listed = [b'LIST (\\NoSelect) "/" Shared', b'LIST () "/" INBOX']
+
+    def answer(command: bytes) -> tuple[list[bytes], bytes]:
+        return (listed if command.startswith(b"LIST") else answered(command)), b"OK done"
+
+    with ScriptedImapServer(answer, CAPABILITIES) as server:
+        found = probe_rights(plain_account(server.port, tmp_path), None, lambda: AT)
+    assert {"INBOX": Finding(Enforcement.PROGRAM, AT)} == found
+
+
+def test_findings_are_written_through_no_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("kept")
+    rights_file(tmp_path, "shop").with_suffix(".new").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ConfigurationError):
+        write_findings(tmp_path, "shop", {"INBOX": Finding(Enforcement.SERVER, AT)})
+    assert "kept" == (tmp_path / "elsewhere").read_text()
 
 
 def test_findings_are_kept_and_a_damaged_file_is_none(tmp_path: Path) -> None:
