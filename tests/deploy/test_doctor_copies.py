@@ -95,7 +95,7 @@ def test_where_no_timer_is_on_a_note_says_that_nobody_makes_any(tmp_path: Path) 
 def test_copies_that_are_missing_old_or_open_are_found(tmp_path: Path) -> None:
     def found() -> set[Fault]:
         looking = Looking()
-        look_at_backup(tmp_path / "copies", "backup", now, looking)
+        look_at_backup(tmp_path / "copies", "backup", lambda: NOW, looking)
         return faults(looking.report())
 
     assert {Fault.BACKUP_MISSING} == found()
