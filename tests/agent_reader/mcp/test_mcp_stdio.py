@@ -188,7 +188,8 @@ def test_a_wrong_token_file_is_one_clear_message(street: Street, token: str) -> 
     path = Path(street.file("wrong-token", street.standing.house.token if token == "public" else text))
     if token == "public":
         path.chmod(0o644)
-    done = spoken(["--token-file", str(path)])
+    # The process that `agent-reader mcp` becomes: the first half of its start is in the tests above.
+    done = spoken(["--token-file", str(path)], start=("agent_reader.relay",))
     assert 2 == done.returncode
     assert b"" == done.stdout
     assert b"agent-reader mcp: " in done.stderr
