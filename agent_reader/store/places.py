@@ -40,13 +40,18 @@ class Found:
     moved: tuple[Moved, ...] = ()
 
 
+def of_date(key: int) -> int:
+    """Return the place that an Email has where no other one stands there."""
+    return _PLACE_OF_1970 - (key >> _UNIT_SHIFT)
+
+
 def find(connection: apsw.Connection, key: int) -> Found:
     """Return a place for an Email that is not there yet; who must move for it is told, not moved."""
     older: int | None = connection.execute(
         "SELECT place FROM emails WHERE key < ? ORDER BY key DESC LIMIT 1", (key,)
     ).get
     newer: int | None = connection.execute("SELECT place FROM emails WHERE key > ? ORDER BY key LIMIT 1", (key,)).get
-    place = _PLACE_OF_1970 - (key >> _UNIT_SHIFT)
+    place = of_date(key)
     if newer is not None:
         place = max(place, newer + 1)
     if older is None or place < older:
