@@ -212,6 +212,8 @@ def reading_processes(reader: ReaderProcess) -> list[int]:
 
 
 def one_reading_process(reader: ReaderProcess) -> int:
+    if not any(line.get("event") == "sync:connected" for line in reader.log):
+        reader.await_event("sync:connected")
     await_true(lambda: bool(reading_processes(reader)))
     return reading_processes(reader)[0]
 
@@ -267,7 +269,9 @@ def test_a_reader_ended_or_killed_while_processes_read_for_it_leaves_none_and_go
     assert 0 < left < 600
     with folder.serve() as reader:
         address = reader.address()
-        assert left == reader.await_event("sync:round", whole=True)["taken_in"]
+        reader.await_event("sync:round", whole=True)
+        # On a slow machine it takes more than one round.
+        assert left == sum(line["taken_in"] for line in reader.log if line.get("event") == "sync:round")
         assert {f"number {number}" for number in range(600)} == subjects(address, token)
         assert [] == reading_processes(reader)
         assert 0 == reader.end(by_signal=signal.SIGTERM)
