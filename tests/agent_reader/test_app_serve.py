@@ -145,7 +145,9 @@ def test_a_wrong_file_ends_with_status_2_before_anything_is_opened(folder: Reade
     assert not (folder.folder / "store").exists()
 
 
-def test_a_later_start_serves_what_is_there_while_the_server_is_down(folder: ReaderFolder) -> None:
+def test_a_later_start_serves_what_is_there_while_the_server_is_down_and_ends_where_it_refuses_the_login(
+    folder: ReaderFolder,
+) -> None:
     folder.dovecot.deliver("INBOX", mail("kept"))
     token = folder.token()
     with folder.serve() as reader:
@@ -164,13 +166,6 @@ def test_a_later_start_serves_what_is_there_while_the_server_is_down(folder: Rea
         folder.dovecot.deliver("INBOX", mail("came later"))
         reader.await_event("sync:round", taken_in=1)
         assert {"kept", "came later"} == subjects(address, token)
-        assert 0 == reader.end(by_signal=signal.SIGTERM)
-
-
-def test_a_later_start_with_a_refused_login_ends_with_status_2(folder: ReaderFolder) -> None:
-    folder.dovecot.deliver("INBOX", mail("one"))
-    with folder.serve() as reader:
-        reader.await_event("sync:round", whole=True)
         assert 0 == reader.end(by_signal=signal.SIGTERM)
     (folder.folder / "secret").write_text("changed meanwhile")
     assert "refused the login" in wrong_start(folder)
