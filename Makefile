@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: environment demo test check fuzz bench bench-query bench-context bench-start-up gullible bench-sync mirror-long executor-long soak review-walk review-pictures real-mail mcp-conformance jmap-clients jmap-oracle jmap-fuzz system format lock clean
+.PHONY: environment demo test check fuzz bench bench-query bench-email-get bench-context bench-start-up gullible bench-sync mirror-long executor-long soak review-walk review-pictures real-mail mcp-conformance jmap-clients jmap-oracle jmap-fuzz system format lock clean
 
 environment: ## both programs in .venv, to run them by hand
 	@deploy/environment demo $(VENV)
@@ -78,6 +78,11 @@ bench-query: ## searching beside tantivy and notmuch; needs libnotmuch-dev and t
 	@deploy/environment dev $(VENV)
 	@mkdir -p $(QUERY_BENCH) && $(BIN)/pip install --quiet --target $(QUERY_BENCH)/packages tantivy==0.27.0 notmuch2==0.34.3.post1
 	PYTHONPATH=$(QUERY_BENCH)/packages $(BIN)/python -m tests.bench.query --folder $(QUERY_BENCH) $(ARGS)
+
+bench-email-get: ## Email/get of 50 messages with text beside Cyrus, over HTTP; docs/email-get-bench.md
+	@deploy/environment dev $(VENV)
+	@deploy/test_servers
+	@$(BIN)/python -m tests.bench.email_get $(ARGS)
 
 mirror-long: ## the mirror against owners, kills and resets: 500 runs of 30 steps on three servers, some twenty minutes
 	@deploy/environment dev $(VENV)

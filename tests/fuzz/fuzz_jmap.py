@@ -21,7 +21,7 @@ from tests.fuzz.jmap_schema import jmap_schema
 
 # Seconds. A request takes milliseconds; this is a hang, also on a machine that is busy.
 _HANG: Final = "20"
-# What a run may add to this process's memory, in octets; the largest answer may have 64 MiB.
+# What a run may add to this process's memory, in octets; the largest answer may have 32 MiB, and waits on disk.
 _MORE_MEMORY: Final = 256 * 1024 * 1024
 # Whether what is refused was worth refusing is judged by the tests of the statements, not by a schema.
 _CHECKS: Final = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance"
