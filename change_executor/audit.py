@@ -162,11 +162,16 @@ def _replay_adopted(replay: _Replay, content: dict[str, Any]) -> bool:
 def _replay_row(replay: _Replay, row: object) -> bool:
     if row is None:
         return True
-    if not isinstance(row, dict) or row.get("table") not in coverage.COVERED or not isinstance(row.get("key"), str):
+    if not isinstance(row, dict):
         return False
-    replay.digests[row["table"]].pop(row["key"], None)
-    if row.get("sha256") is not None:
-        replay.digests[row["table"]][row["key"]] = row["sha256"]
+    table, key, digest = row.get("table"), row.get("key"), row.get("sha256")
+    if not isinstance(table, str) or table not in coverage.COVERED:
+        return False
+    if not isinstance(key, str) or not (digest is None or isinstance(digest, str)):
+        return False
+    replay.digests[table].pop(key, None)
+    if digest is not None:
+        replay.digests[table][key] = digest
     return True
 
 

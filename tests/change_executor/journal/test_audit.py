@@ -80,7 +80,12 @@ def independent(url: str) -> subprocess.CompletedProcess[str]:
     [
         ("move:intended", {"row": [1]}),
         ("move:intended", {"row": {"table": "events", "key": "1", "sha256": "a"}}),
+        ("move:intended", {"row": {"table": "moves", "key": 1, "sha256": "a"}}),
+        ("move:intended", {"row": {"table": "moves", "key": [], "sha256": "a"}}),
+        ("move:intended", {"row": {"table": [], "key": "1", "sha256": "a"}}),
+        ("move:intended", {"row": {"table": "moves", "key": "1", "sha256": ["a"]}}),
         ("text:keep", {"texts": {"reason": 1}}),
+        ("journal:adopt", {"table": [], "rows": {}}),
         ("journal:adopt", {"table": "moves", "rows": [1]}),
         ("journal:adopt", {"table": "events", "rows": {}}),
         ("proposal:evidence", {"version": 2, "set": {"evidence": [1]}}),
@@ -119,6 +124,10 @@ def test_an_honest_journal_verifies_and_both_verifiers_name_one_head(lived: Jour
         ("UPDATE events SET details = 'x' WHERE seq = 5", {(Fault.MALFORMED, "event 5")}),
         ("UPDATE events SET details = '{\"a\":NaN}' WHERE seq = 5", {(Fault.MALFORMED, "event 5")}),
         ("UPDATE events SET details = '{\"a\":1e999}' WHERE seq = 5", {(Fault.MALFORMED, "event 5")}),
+        (
+            "UPDATE events SET details = replace(hex(zeroblob(100000)), '00', '[') WHERE seq = 5",
+            {(Fault.MALFORMED, "event 5")},
+        ),
         ("UPDATE events SET actor = x'00ff' WHERE seq = 5", {(Fault.MALFORMED, "event 5")}),
         ("UPDATE events SET at = 'noon' WHERE seq = 5", {(Fault.WRONG_HASH, "event 5")}),
         ("UPDATE events SET at = x'00' WHERE seq = 5", {(Fault.MALFORMED, "event 5")}),
@@ -251,6 +260,25 @@ def test_what_was_looked_at_and_what_was_intended_cannot_be_changed_unseen(
 ) -> None:
     tamper(url, statement)
     assert expected == faults(moved)
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault", "kind"),
+    [
+        ("UPDATE texts SET text = 'an invoice'", Fault.ROW_DIFFERS, "reason"),
+        ("UPDATE texts SET text = x'00ff'", Fault.ROW_DIFFERS, "reason"),
+        ("DELETE FROM texts", Fault.ROW_MISSING, "reason"),
+        (f"INSERT INTO texts VALUES ('P{1:020d}', 'decision_reason', 'x')", Fault.ROW_UNRECORDED, "decision_reason"),
+    ],
+)
+def test_a_text_that_was_changed_taken_or_slipped_in_is_found(
+    journal: Journal, url: str, statement: str, fault: Fault, kind: str
+) -> None:
+    with journal.writing() as writing:
+        writing.create(new_proposal(1), {"reason": "a receipt"})
+    assert set() == faults(journal)
+    tamper(url, statement)
+    assert {(fault, f"texts P{1:020d}:{kind}")} == faults(journal)
 
 
 def test_a_chain_forged_from_a_point_on_shows_another_head(lived: Journal, url: str) -> None:
