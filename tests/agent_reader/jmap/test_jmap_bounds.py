@@ -7,14 +7,15 @@ import contextlib
 import itertools
 import json
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_reader.jmap.asking import Asking
-from agent_reader.jmap.capabilities import CORE, MAIL, Limits
-from agent_reader.jmap.queries import answer_email_parse
+from agent_reader.jmap.capabilities import AGENT, CORE, MAIL, Limits
+from agent_reader.jmap.queries import answer_email_parse, answer_snippets
 from agent_reader.jmap.reads import answer_email_get
 from agent_reader.jmap.sheet import PIECE_OCTETS, Sheet
 from agent_reader.query import BlobCache, BlobReader
@@ -201,6 +202,56 @@ def test_no_more_mail_is_read_at_a_time_than_there_is_room_for() -> None:
         assert not outer.is_in.is_set()
     assert outer.is_in.wait(_SECONDS)
     outer.leave()
+
+
+class NotedRoom(ReadingRoom):
+    """Notes for how many octets places were held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[int] = []
+
+    @contextlib.contextmanager
+    def place(self, octets: int, go_on: Callable[[], None] = lambda: None) -> Iterator[None]:
+        self.noted.append(octets)
+        with super().place(octets, go_on):
+            yield
+
+
+_EMAIL_IDS = [email_id(message_digest(each)) for each in MESSAGES]
+_BLOB_IDS = [blob_id(message_digest(each)) for each in MESSAGES]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "using", "reads"),
+    [
+        (answer_email_get, {"ids": _EMAIL_IDS}, {CORE, MAIL}, True),
+        (answer_email_get, {"ids": _EMAIL_IDS, "properties": ["subject", "preview"]}, {CORE, MAIL}, False),
+        (answer_email_get, {"ids": _EMAIL_IDS, "properties": ["newText"]}, {CORE, MAIL, AGENT}, True),
+        (answer_email_get, {"ids": _EMAIL_IDS, "properties": ["subject"]}, {CORE, MAIL, AGENT}, False),
+        (answer_email_parse, {"blobIds": _BLOB_IDS}, {CORE, MAIL}, True),
+        (answer_snippets, {"emailIds": _EMAIL_IDS, "filter": {"body": "teapot"}}, {CORE, MAIL}, True),
+    ],
+)
+def test_whoever_reads_messages_holds_a_place_for_each(
+    tmp_path: Path, function: Any, arguments: Any, using: set[str], reads: bool
+) -> None:
+    cache = BlobCache(tmp_path / "blobs", 100_000)
+    with contextlib.closing(cache), house(tmp_path) as served, served.store.snapshot(ACCOUNT) as snapshot:
+        snapshot.room = room = NotedRoom()
+        with Sheet() as sheet:
+            asking = Asking(
+                snapshot=snapshot,
+                limits=Limits(),
+                using=frozenset(using),
+                sheet=sheet,
+                blobs=BlobReader({ACCOUNT: Shelf(dict(enumerate(MESSAGES, 1)))}, cache, 100_000),
+                monotonic=lambda: 0.0,
+                until=1.0,
+                reading_until=1.0,
+            )
+            function(asking, {"accountId": ACCOUNT} | arguments)
+    assert ([len(each) for each in MESSAGES] if reads else []) == room.noted
 
 
 def test_a_reading_counts_its_fields_and_parts() -> None:
