@@ -41,7 +41,6 @@ FILES: Final = [
     Plant("the state is gone", "executor", Fault.STATE_MISSING, gone(state_of("executor"))),
     Plant("the reader owns the journal's folder", "executor", Fault.STATE_OWNER, owner(state_of("executor"), READER)),
     Plant("everybody looks into the index", "reader", Fault.STATE_MODE, mode(state_of("reader"), 0o755)),
-    Plant("and the agent really can", "reader", Fault.STATE_READABLE, mode(state_of("reader"), 0o755)),
     Plant("root left a file", "reader", Fault.STATE_OWNER, added(lambda w: w.state("reader") / "new.db", bits=0o600)),
     Plant(
         "the journal is open", "executor", Fault.STATE_MODE, mode(lambda w: w.state("executor") / "journal.db", 0o644)
@@ -56,9 +55,6 @@ FILES: Final = [
     Plant("the executor is shut out", "executor", Fault.SOCKET_CLOSED, mode(lambda w: w.socket, 0o600)),
     Plant("the reader owns its code", "reader", Fault.CODE_OWNER, owner(code("reader", "agent_reader/app.py"), READER)),
     Plant("everybody writes code", "executor", Fault.CODE_MODE, mode(code("executor", "shared/fence.py"), 0o666)),
-    Plant(
-        "and the agent really can", "executor", Fault.CODE_WRITABLE, mode(code("executor", "shared/fence.py"), 0o666)
-    ),
     Plant("everybody adds packages", "executor", Fault.CODE_MODE, mode(code("executor", "."), 0o777)),
     Plant("a folder above is open", "reader", Fault.PARENT_MODE, mode(lambda w: w.ground / "opt", 0o777)),
     Plant("the interpreter is the agent's", "reader", Fault.CODE_OWNER, link_to_home),
@@ -108,28 +104,13 @@ USERS: Final = [
     Plant(
         "the reader's uid is not set", "executor", Fault.PEER_UID, edited(config("executor"), "\nuid = {reader}", "")
     ),
-    Plant(
-        "the executor's uid is not set",
-        "reader",
-        Fault.PEER_UID,
-        edited(config("reader"), "executor_uid = {executor}", ""),
-    ),
-    Plant(
-        "the reader's uid is root's",
-        "executor",
-        Fault.PEER_UID,
-        edited(config("executor"), "\nuid = {reader}", "\nuid = 0"),
-    ),
     Plant("the reader's user signs in", "reader", Fault.HOUSE_SIGNS_IN, shell_given),
     Plant("the agent is in the reader's group", "reader", Fault.AGENT_GROUP, member(AGENT, READER)),
-    Plant("the agent is in the executor's group", "executor", Fault.AGENT_GROUP, member(AGENT, EXECUTOR)),
-    Plant("the agent reads system logs", "executor", Fault.AGENT_GROUP, member(AGENT, "adm")),
     Plant("the agent reads raw disks", "reader", Fault.AGENT_GROUP, member(AGENT, "disk")),
     Plant("the agent may ask the private socket", "executor", Fault.LINK_GROUP, member(AGENT, LINK)),
     Plant("and it really can", "reader", Fault.SOCKET_OPEN, member(AGENT, LINK)),
     Plant("a person may ask the private socket", "reader", Fault.SOCKET_GROUP, member(ADA, LINK)),
     Plant("the reader is in the executor's group", "reader", Fault.HOUSE_GROUP, member(READER, EXECUTOR)),
-    Plant("the executor reads password hashes", "executor", Fault.HOUSE_GROUP, member(EXECUTOR, "shadow")),
 ]
 
 PROCESSES: Final = [

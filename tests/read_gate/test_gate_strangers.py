@@ -68,7 +68,8 @@ def test_who_is_named_is_let_in(tmp_path: Path) -> None:
 
 
 def test_where_nobody_is_named_it_is_the_readers_user(monkeypatch: pytest.MonkeyPatch) -> None:
-    always = {0, os.geteuid()}
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    always = {0, 4242}
     assert {5, 6} | always == allowed_uids(frozenset({5, 6}))
     reader = pwd.struct_passwd(("agent-reader", "x", 995, 995, "", "/", "/usr/sbin/nologin"))
     monkeypatch.setattr(pwd, "getpwnam", {"agent-reader": reader}.__getitem__)
