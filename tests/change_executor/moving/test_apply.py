@@ -6,7 +6,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import insert
 
+from change_executor.journal import schema
 from change_executor.lifecycle import Event
 from change_executor.switch import press_stop, release_stop
 from tests.change_executor.moving.workshop import MAIL, Workshop
@@ -156,6 +158,18 @@ def test_a_stop_between_claim_and_intent_still_holds(dovecot: Dovecot, tmp_path:
     assert ("approved", None, "stopped") == workshop.told(proposal)
     assert {"Incoming": 1} == workshop.copies()
     workshop.close()
+
+
+def test_an_agent_revoked_while_the_worker_signs_in_moves_nothing(workshop: Workshop) -> None:
+    uid = workshop.deliver()
+    proposal = workshop.approved(uid)
+    with workshop.journal.writing() as writing:
+        revoked = {"name": "mailbot", "since": writing.now, "by": "person:ann"}
+        writing.connection.execute(insert(schema.revoked_agents).values(**revoked))
+        writing.append("agent:revoke", "mailbot", "person:ann")
+    workshop.apply.move(proposal)
+    assert ("withdrawn", "agent_revoked", None) == workshop.told(proposal)
+    assert {"Incoming": 1} == workshop.copies()
 
 
 def test_an_approval_that_expired_moves_nothing(workshop: Workshop) -> None:
