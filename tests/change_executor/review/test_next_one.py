@@ -110,22 +110,19 @@ def decided_above(client: httpx.Client, text: str, action: str) -> str:
     return str(answer.headers["location"])
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_a_form_leads_to_pages_of_ours_alone(review_page: ReviewPage) -> None:
+    client = review_page.signed_in()
+    for fields in (
         {"list": "//evil.test/?q=x"},
         {"list": "?q=" + "%0d%0aSet-Cookie:+x" * 9},
         {"list": "?state=nonsense&group=nonsense&done=//evil.test"},
         {"list": "x" * 5000, "beside": "//evil.test", "then": "//evil.test"},
         {"beside": "../../settings"},
-    ],
-)
-def test_a_form_leads_to_pages_of_ours_alone(review_page: ReviewPage, fields: dict[str, str]) -> None:
-    client = review_page.signed_in()
-    proposal = review_page.rows.proposal(reading())
-    landed = decided(client, f"/p/{proposal.id}", **{"then": "", **fields})
-    assert re.fullmatch(rf"/\?(q=[\w%+.-]+&)?done={proposal.id}", landed), landed
-    assert 200 == client.get(landed).status_code
+    ):
+        proposal = review_page.rows.proposal(reading())
+        landed = decided(client, f"/p/{proposal.id}", **{"then": "", **fields})
+        assert re.fullmatch(rf"/\?(q=[\w%+.-]+&)?done={proposal.id}", landed), landed
+        assert 200 == client.get(landed).status_code
 
 
 def test_a_decision_that_does_not_exist_is_told_by_no_page(review_page: ReviewPage) -> None:

@@ -16,9 +16,9 @@ AT_ONCE = "addEventListener('DOMContentLoaded', () => document.getAnimations().f
 LATER = "document.getAnimations().forEach(it => it.finish())"
 
 
-@pytest.fixture(params=[True, False], ids=["with JavaScript", "without"])
-def page(review_page: ReviewPage, new_browser_page: NewPage, request: pytest.FixtureRequest) -> Page:
-    page = new_browser_page(java_script_enabled=request.param)
+@pytest.fixture
+def page_without_script(review_page: ReviewPage, new_browser_page: NewPage) -> Page:
+    page = new_browser_page(java_script_enabled=False)
     page.goto(f"{review_page.url}/link")
     page.get_by_label("Code").fill(review_page.rows.link())
     page.get_by_role("button", name="Sign in").click()
@@ -60,7 +60,10 @@ def test_a_second_click_at_the_same_place_signs_nothing(review_page: ReviewPage,
     assert State.PENDING is state(review_page, third), "nor what is shown again because it changed"
 
 
-def test_forty_are_decided_in_a_row_and_the_last_one_is_taken_back(review_page: ReviewPage, page: Page) -> None:
+def test_without_a_script_some_are_decided_in_a_row_and_the_last_one_is_taken_back(
+    review_page: ReviewPage, page_without_script: Page
+) -> None:
+    page = page_without_script
     proposals = [review_page.rows.proposal(reading(f"Tea {number}")) for number in range(4)]
     page.goto(f"{review_page.url}/?q=tea")
     line(page, "Tea 0").get_by_role("link").click()
