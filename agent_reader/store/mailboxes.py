@@ -13,7 +13,6 @@ from typing import Final
 
 import apsw
 
-from agent_reader.identity import Identity
 from agent_reader.store import emails, threads
 from agent_reader.store.changes import ChangeKind
 from agent_reader.store.writing import Writing
@@ -50,9 +49,6 @@ _UNTOLD: Final = frozenset(
 _HELD_AT_MOST_SECONDS: Final = 3600
 
 _TRASH: Final = "\\trash"
-
-# Ids from the first on and before the second.
-_NAMED_OTHERWISE: Final = {Identity.OCTETS: ("E", "F"), Identity.HEADERS: ("M", "N")}
 
 _UNSELECTABLE: Final = frozenset({"\\noselect", "\\nonexistent"})
 
@@ -124,19 +120,6 @@ def restart(writing: Writing, key: int, uidvalidity: int) -> None:
         "WHERE key = ?",
         (uidvalidity, key),
     )
-
-
-def restart_named_otherwise(writing: Writing, identity: Identity) -> None:
-    """Begin anew each mailbox with copies whose names are of the other kind."""
-    first, last = _NAMED_OTHERWISE[identity]
-    # By the index of ids: where the settings did not change, it is one look into it.
-    rows = writing.connection.execute(
-        "SELECT DISTINCT m.key, m.uidvalidity FROM emails e CROSS JOIN copies c ON c.email_key = e.key "
-        "JOIN mailboxes m ON m.key = c.mailbox_key WHERE e.id >= ? AND e.id < ? AND m.uidvalidity IS NOT NULL",
-        (first, last),
-    )
-    for key, uidvalidity in list(rows):
-        restart(writing, int(key), int(uidvalidity))
 
 
 def looked(writing: Writing, key: int, uidnext: int, highestmodseq: int | None) -> None:

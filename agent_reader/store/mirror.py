@@ -14,7 +14,7 @@ import apsw
 from agent_reader.errors import IndexFull
 from agent_reader.identity import Identity
 from agent_reader.keep import Retention
-from agent_reader.store import catching_up, emails, mailboxes, progress, retention, search, threads
+from agent_reader.store import catching_up, emails, mailboxes, naming, progress, retention, search, threads
 from agent_reader.store.reader import MessageReader
 from agent_reader.store.reading import Reading
 from agent_reader.store.reading_pool import ReadingShare
@@ -89,7 +89,7 @@ class AccountMirror:
         if listing == self._listing:
             return
         with self._writing() as writing:
-            mailboxes.restart_named_otherwise(writing, self._identity)
+            naming.restart_named_otherwise(writing, self._identity)
             mailboxes.put_listing(writing, listing, self._new_mailbox_id)
         self._listing = listing
 
