@@ -229,9 +229,12 @@ def document(costs: dict[Manner, Costs], schemas: dict[str, int]) -> str:
     names = list(costs[Manner.BY_DEFAULT])
     lines += [
         "",
-        "Each of our lines pays for what the others do not show: an id that stays the same when the message is moved",
-        "(33 characters; theirs is a number of one mailbox), the sender's address beside the name, and the mark that",
-        "says that the line is mail.",
+        "Ours answers most tasks with the search itself, since a line holds the sentence around the hit; the others",
+        "read a message for it. Each of our lines pays for what theirs do not have: the beginning of an id that stays",
+        "the same when the message is moved (11 characters; theirs is a number of one mailbox), and the mark that says",
+        "what of the line is mail. Where a list is all that is asked for, there is little between them. The careful",
+        "manner is beyond the target: a subject, a sender with an address and a sentence are more than a fifth of the",
+        "shortest forms of others.",
         "",
         "Each cell: characters / calls. *Not found*: the answer did not come into view; such a cost is no best one.",
         "The descriptions of the tools are sent once in a conversation and are counted apart, in characters: "
