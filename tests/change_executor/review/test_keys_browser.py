@@ -16,6 +16,8 @@ from tests.servers.desk import ReviewPage, reading
 # What the hint lies over, and where everything else stands.
 COVERED = """() => {
   const box = it => it.getBoundingClientRect(), hint = document.getElementById("hint"), mine = box(hint);
+  const head = box(document.querySelector(".top"));
+  if (mine.top < head.top || mine.bottom > head.bottom) return ["outside the head of the page"];
   return [...document.querySelectorAll("a, button, input, .row, p, h1, h2")]
     .filter(it => !hint.contains(it) && box(it).width > 1 && box(it).left < mine.right && box(it).right > mine.left
       && box(it).top < mine.bottom && box(it).bottom > mine.top)
