@@ -129,6 +129,7 @@ def test_axe_finds_nothing_wrong_with_any_page_in_either_theme(
     page.get_by_role("button", name="Stop all").click()
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_role("heading", name="Confirm that it is you")).to_be_visible()
+    page.wait_for_load_state()
     assert [] == violations(page)
     page.emulate_media(color_scheme="light")
     assert [] == violations(page)
