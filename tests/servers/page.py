@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import uvicorn
 
+from shared.bounded_http import BoundedProtocol
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
@@ -27,7 +29,13 @@ class Served:
 
     def serve(self, app: ASGIApp) -> Self:
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=2, ws="none"
+            app,
+            http=BoundedProtocol,
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            timeout_graceful_shutdown=2,
+            ws="none",
         )
         server = self._server = uvicorn.Server(config)
         ready = threading.Event()
