@@ -8,6 +8,7 @@ import pytest
 
 from tests.system import installation as installed
 from tests.system.documents import DOCUMENTS, Document, commands_of
+from tests.system.machine import eventually
 
 if TYPE_CHECKING:
     from tests.system.machine import Machine
@@ -43,6 +44,8 @@ def test_the_commands_of_a_document_run(besieged: Machine, document: Document) -
         assert '"state":"pending"' in said.replace(" ", "")
     finally:
         besieged.run("bash", "-c", "kill -TERM -1", user="ada")
+        # They hold the ports until they have ended.
+        eventually(lambda: besieged.run("pgrep", "--euid", "ada").returncode == 1, "ada's programs to end")
         besieged.said("systemctl", "start", *SOCKETS.split(), *PROGRAMS.split())
 
 

@@ -56,8 +56,15 @@ class Machine:
                 stderr=console,
                 start_new_session=True,
             )
-        self.leader = eventually(self._child, "the container's first process")
-        eventually(lambda: self.run("systemctl", "is-system-running").stdout.strip() in {"running", "degraded"}, "boot")
+        eventually(self._is_up, "boot")
+
+    def _is_up(self) -> bool:
+        # Looked up each time: at first systemd-nspawn has a child that only makes the container's first process.
+        leader = self._child()
+        if leader is None:
+            return False
+        self.leader = leader
+        return self.run("systemctl", "is-system-running").stdout.strip() in {"running", "degraded"}
 
     def _child(self) -> int | None:
         assert self._process is not None
