@@ -16,7 +16,7 @@ CHECKOUT: Final = Path(__file__).parents[2]
 BASE: Final = Path(os.environ.get("MAILWARRANT_SYSTEM_TREE", "/var/tmp/mailwarrant-system"))
 PACKAGES: Final = (
     *("systemd", "systemd-sysv", "dbus", "python3", "python3-venv", "dovecot-imapd", "sudo", "util-linux"),
-    *("ca-certificates", "iproute2", "curl", "procps", "passwd"),
+    *("ca-certificates", "iproute2", "curl", "procps", "passwd", "e2fsprogs"),
 )
 MIRROR: Final = os.environ.get("MAILWARRANT_SYSTEM_MIRROR", "http://deb.debian.org/debian")
 # How this machine reaches its package index, so that the tree does too.
@@ -33,16 +33,16 @@ def release() -> str:
 
 def fresh_tree(folder: Path) -> Path:
     """Copy the base tree, with this checkout's programs installed and nothing set up; returns where it lies."""
-    base = BASE / release()
-    if not (base / "ready").exists():
+    base, packages = BASE / release(), ",".join(PACKAGES)
+    ready = base / "ready"
+    if not ready.exists() or ready.read_text() != packages:
         shutil.rmtree(base, ignore_errors=True)
         base.mkdir(parents=True)
-        packages = ",".join(PACKAGES)
         _run("debootstrap", "--variant=minbase", f"--include={packages}", release(), str(base / "tree"), MIRROR)
         for file in ("/etc/resolv.conf", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt"):
             if Path(file).exists():
                 shutil.copy(file, f"{base}/tree{file}")
-        (base / "ready").touch()
+        ready.write_text(packages)
     tree = folder / "tree"
     _run("cp", "-a", "--reflink=auto", str(base / "tree"), str(tree))
     install_code(tree)
