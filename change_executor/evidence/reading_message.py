@@ -91,10 +91,7 @@ def read_message(
     subject = page.line(_text_of(message, "Subject"))
     sender = page.addresses(message, "From")
     recipients = [*page.addresses(message, "To"), *page.addresses(message, "Cc")][:MAX_LISTED]
-    attachments = [
-        Attachment(name=page.line(part.name or ""), type=page.line(part.type), size=part.size)
-        for part in lists.attachments[:MAX_LISTED]
-    ]
+    attachments = _attachments(lists, page)
     date = page.line(_text_of(message, "Date"))
     said = "\n\n".join([subject, text, hidden, *sender, *(each.name for each in attachments), *_elsewhere(lists)])
     verified = _verified(message, authserv_id, page)
@@ -106,11 +103,8 @@ def read_message(
         *_about_facts(message, page),
         *_about_form(message),
         *_about_authentication(verified),
+        *_about_invisible(page, smuggled),
     ]
-    if smuggled:
-        warnings.append(Caution(code="invisible_words"))
-    if page.removed:
-        warnings.append(Caution(code="invisible_characters", detail=str(page.removed)))
     return Reading(
         readable=Readable.READABLE,
         subject=subject,
@@ -167,6 +161,13 @@ class _Page:
         return [self.line(each) for each in shown[:MAX_LISTED]]
 
 
+def _attachments(lists: BodyLists, page: _Page) -> list[Attachment]:
+    return [
+        Attachment(name=page.line(part.name or ""), type=page.line(part.type), size=part.size)
+        for part in lists.attachments[:MAX_LISTED]
+    ]
+
+
 def _about_text(lists: BodyLists, readable: ReadableText, *, cut: bool) -> Iterable[Caution]:
     if readable.source.value == TextSource.HTML:
         has_plain = any(part.type == "text/plain" for part in lists.text_body)
@@ -186,6 +187,14 @@ def _about_form(message: Message) -> Iterable[Caution]:
     if message.defects:
         codes = sorted({defect.code.value for defect in message.defects})
         yield Caution(code="malformed", detail=", ".join(codes)[:MAX_LINE_CHARACTERS])
+
+
+def _about_invisible(page: _Page, smuggled: str) -> Iterable[Caution]:
+    # The last: what was taken out is counted as the page is made.
+    if smuggled:
+        yield Caution(code="invisible_words")
+    if page.removed:
+        yield Caution(code="invisible_characters", detail=str(page.removed))
 
 
 def _about_facts(message: Message, page: _Page) -> Iterable[Caution]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import random
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 from tests.end_to_end.houses import eventually
 from tests.fakes.reader_process import ReaderFolder, subjects
 from tests.servers.dovecot import Dovecot
+from tests.servers.small_disk import small_disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,15 +23,8 @@ DISK_MEBIBYTES = 6
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
     """A folder on a small file system of its own; making one is root's."""
-    folder = tmp_path / "disk"
-    folder.mkdir(mode=0o700)
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MEBIBYTES}m,mode=0700", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small file system takes root")
-    try:
+    with small_disk(tmp_path / "disk", DISK_MEBIBYTES * 1024) as folder:
         yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def fill(path: Path) -> None:

@@ -24,6 +24,7 @@ from change_executor.heads import OPENED, TOLD, HeadPublisher, published_heads
 from shared.settings import ConfigurationError
 from tests.change_executor.journal.clock import MovableClock, new_proposal
 from tests.change_executor.journal.test_group import until
+from tests.servers.small_disk import small_disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,24 +109,16 @@ def test_the_log_tells_it_too_and_a_log_is_compared_like_the_file(journal: Journ
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small file system takes root")
-    try:
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", 64) as folder:
         yield folder
-    finally:
-        # A file of it may be open still where the test has failed.
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 @needs_root
 def test_a_full_disk_of_the_heads_loses_none_that_was_told_and_gets_the_newest_once_there_is_room(
-    journal: Journal, small_disk: Path
+    journal: Journal, disk: Path
 ) -> None:
-    file, filler = small_disk / "heads", small_disk / "filler"
+    file, filler = disk / "heads", disk / "filler"
     # A few octets before the end of its only block: the next line is torn.
     file.write_bytes(b"\n" * 4000)
     with filler.open("wb", buffering=0) as filling, contextlib.suppress(OSError):
