@@ -61,8 +61,8 @@ class Wakings:
             names, self._names = frozenset(self._names), set()
             return names
 
-    def take_all(self) -> None:
-        """A whole round begins: whatever was told until now is part of it."""
+    def take_all(self) -> frozenset[str]:
+        """A whole round begins, and whatever was told until now is part of it; take the names that were."""
         with self._told:
-            self._names.clear()
             self._everything = False
+            return self.take()

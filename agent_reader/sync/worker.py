@@ -151,7 +151,8 @@ class Worker:
         self._note(done)
 
     def _round(self, session: ReadOnlySession, names: Collection[str]) -> Round:
-        self._wakings.take_all()
+        # In which there is news: a round opens a mailbox that it is told of, whatever the server's STATUS says of it.
+        names = {*names, *self._wakings.take_all()}
         if self._sync is None:
             self._sync = Sync(
                 self._mirror,

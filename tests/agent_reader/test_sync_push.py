@@ -274,9 +274,11 @@ def test_wakings_lose_nothing_and_a_rest_is_ended_by_insistence_only() -> None:
     assert frozenset() == wakings.take()
     wakings.wake_all()
     wakings.rest(0.0)
+    wakings.wake(["c"])
     before = wakings.everything
-    wakings.take_all()
+    assert {"c"} == wakings.take_all()
     assert (True, False) == (before, wakings.everything)
+    assert frozenset() == wakings.take()
     resting = threading.Thread(target=wakings.rest, args=(DEADLINE,))
     resting.start()
     while resting.is_alive():

@@ -12,8 +12,10 @@ import structlog
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.imap.values import MailboxStatus
 from agent_reader.store import DataType, Store
+from agent_reader.sync.proven import ProvenLogins
 from agent_reader.sync.run import Round, Sync
 from agent_reader.sync.terms import Terms
+from agent_reader.sync.worker import Worker
 from tests.agent_reader.mirrored import ACCOUNT, letter, mirrored
 from tests.fakes.accounts import plain_account, reader_account
 from tests.fakes.imap_server import ScriptedImapServer
@@ -218,6 +220,48 @@ def test_a_server_that_tells_by_status_what_was_long_ago_is_looked_into_now_and_
         assert 0 == of_it.round()[0].changed
         of_it.clock.now += LONG
         assert 1 == of_it.round()[0].changed
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["before", "as-it-begins"])
+def test_a_round_opens_what_a_listener_was_told_of_before_it(tmp_path: Path, is_late: bool) -> None:
+    world, mirror = Liar(), FakeMirror()
+    world.create("Work")
+    with ScriptedImapServer(world.answer, LISTING_STATUS) as server:
+        account = plain_account(server.port, tmp_path, sync_seconds=86_400, push=[])
+        worker = Worker(account, mirror, ProvenLogins(tmp_path / "proven"), structlog.get_logger(), lambda: 0.5)
+        wakings = worker._wakings
+        take = wakings.take
+
+        def taken_before() -> frozenset[str]:
+            wakings.take = take  # type: ignore[method-assign]  # what comes between two steps of another thread
+            names = take()
+            wakings.wake(["Work"])
+            return names
+
+        def deliver_in_secret(told: dict[str, int]) -> dict[str, int]:
+            world.lie = lambda told: by_uidvalidity[told["UIDVALIDITY"]]
+            world.deliver("Work", letter("told of"), NONE)
+            if is_late:
+                wakings.take = taken_before  # type: ignore[method-assign]  # see above
+            else:
+                wakings.wake(["Work"])
+            wakings.wake_all()
+            return told
+
+        worker.start()
+        try:
+            mirror.await_settled(1)
+            by_uidvalidity = {
+                each["UIDVALIDITY"]: each for each in (world.told_by_status(box) for box in world.boxes.values())
+            }
+            world.lie = deliver_in_secret
+            worker.wake()
+            mirror.await_settled(3)
+        finally:
+            worker.stop()
+            assert worker.join(20)
+    assert b'EXAMINE "Work"' == [line for line in server.commands if line.startswith(b"EXAMINE")][-1]
+    assert letter("told of") in mirror.octets("Work").values()
 
 
 def test_what_a_mailbox_tells_as_it_is_opened_is_believed_more_than_its_count_of_changes(tmp_path: Path) -> None:
