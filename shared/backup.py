@@ -15,6 +15,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
+from shared.private_file import sync_folder
 from shared.settings import ConfigurationError, Section
 
 _MANIFEST: Final = "manifest.json"
@@ -71,10 +72,10 @@ def make_backup(
         copied = tuple(_copy(each, making / each.name) for each in files)
         manifest = Manifest(program=program, made_at=now, files=copied, facts=dict(facts(making)))
         _write(making / _MANIFEST, manifest.model_dump_json(indent=1).encode())
-        _synced(making)
+        sync_folder(making)
         # Onto a folder that is there a rename fails, unless that is empty.
         making.rename(target)
-        _synced(into)
+        sync_folder(into)
     except (OSError, sqlite3.Error) as error:
         raise _unusable(into, error) from None
     finally:
@@ -196,14 +197,6 @@ def _write(path: Path, octets: bytes) -> None:
         file.write(octets)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _synced(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _refuse_existing(path: Path) -> None:

@@ -18,6 +18,7 @@ from urllib.parse import urlencode, urlsplit
 
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
+from shared.private_file import replace_private
 from shared.settings import AbsolutePath, ConfigurationError, Section, read_secret
 
 # A token endpoint answers within a second or two; the sync waits for it.
@@ -169,25 +170,13 @@ class TokenFile:
 
     def write(self, tokens: Tokens) -> None:
         """Replace the file; when this returns, it is on the disk."""
-        new = self._path.with_name(f"{self._path.name}.new")
         kept = {
             "access_token": tokens.access_token.get_secret_value(),
             "refresh_token": tokens.refresh_token.get_secret_value(),
             "expires_at": tokens.expires_at,
         }
         try:
-            new.unlink(missing_ok=True)
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(kept, file)
-                file.flush()
-                os.fsync(file.fileno())
-            new.replace(self._path)
-            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            replace_private(self._path, json.dumps(kept).encode())
         except OSError as error:
             raise self._unusable(error) from None
 

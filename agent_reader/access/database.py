@@ -3,7 +3,6 @@
 It is migrated like the index, and unlike the index it cannot be made anew: tokens and the log exist nowhere else.
 """
 
-import os
 import sqlite3
 from pathlib import Path
 from typing import Final
@@ -11,11 +10,11 @@ from typing import Final
 import apsw
 
 from agent_reader.access import migrations
+from shared.private_file import make_private
 from shared.settings import ConfigurationError
 
 FILE_NAME: Final = "access.db"
 
-_FILE_MODE: Final = 0o600
 _FOLDER_MODE: Final = 0o700
 
 # A command that makes or revokes a token holds the lock for milliseconds; five seconds means that something is stuck,
@@ -28,7 +27,7 @@ def open_file(folder: Path) -> Path:
     path = (folder / FILE_NAME).absolute()
     try:
         folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-        _make_private(path)
+        make_private(path)
         connection = connect(path)
     except OSError as error:
         raise ConfigurationError(
@@ -58,16 +57,6 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
     connection.pragma("synchronous", "full")
     connection.pragma("trusted_schema", "off")
     return connection
-
-
-def _make_private(path: Path) -> None:
-    # SQLite gives its -wal and -shm files the mode of the database.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
-    try:
-        if os.fstat(descriptor).st_mode & 0o077:
-            os.fchmod(descriptor, _FILE_MODE)
-    finally:
-        os.close(descriptor)
 
 
 def _unusable(path: Path, error: Exception) -> ConfigurationError:

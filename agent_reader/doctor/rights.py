@@ -4,13 +4,13 @@ A JSON file for each account in the store's folder, replaced whole: the daemon r
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
+from shared.private_file import replace_private
 from shared.settings import ConfigurationError
 
 
@@ -53,17 +53,11 @@ def read_findings(folder: Path, account_id: str) -> dict[str, Finding]:
 def write_findings(folder: Path, account_id: str, findings: Mapping[str, Finding]) -> None:
     """Replace the findings of an account. Raises `ConfigurationError`."""
     file = rights_file(folder, account_id)
-    new = file.with_suffix(".new")
     kept = {
         name: {"enforcement": found.enforcement.value, "at": found.at.isoformat()} for name, found in findings.items()
     }
     try:
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as written:
-            json.dump(kept, written, ensure_ascii=False, indent=1)
-            written.flush()
-            os.fsync(written.fileno())
-        new.replace(file)
+        replace_private(file, json.dumps(kept, ensure_ascii=False, indent=1).encode())
     except OSError as error:
         raise ConfigurationError(
             str(file), f"cannot be written: {error.strerror}.", "Run this as the reader's user."

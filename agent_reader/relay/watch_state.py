@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from shared.private_file import replace_private
 from shared.settings import ConfigurationError
 
 # What was received before is no news, whatever the index says: so no more ids than those of a month need be known.
@@ -107,19 +108,9 @@ class StateFile:
 
     def write(self, state: WatchState) -> None:
         """Keep a state; on disk, whole, once this returns."""
-        beside = self._path.with_name(f"{self._path.name}.new")
+        kept = json.dumps({"version": _VERSION} | asdict(state), default=_packed)
         try:
-            descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump({"version": _VERSION} | asdict(state), file, default=_packed)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self._path)
-            folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            replace_private(self._path, kept.encode())
         except OSError as error:
             raise self._unusable(error) from None
 

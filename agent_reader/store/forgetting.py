@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_reader.store.database import account_file
+from shared.private_file import sync_folder
 
 # SQLite's own: the write-ahead log and its index, and the journal that a migration uses.
 _BESIDE: Final = ("", "-wal", "-shm", "-journal")
@@ -24,12 +25,8 @@ def forget_files(folder: Path, account_id: str) -> int:
         if file.exists():
             octets += _overwrite(file)
             file.unlink()
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        # After this not even a power cut brings the names back.
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    # After this not even a power cut brings the names back.
+    sync_folder(folder)
     return octets
 
 

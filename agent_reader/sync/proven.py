@@ -1,13 +1,11 @@
 """Which login each account's mirror was once brought up with, whole: a first start is told from a later one."""
 
-import contextlib
 import json
-import os
-import tempfile
 import threading
 from pathlib import Path
 
 from shared.imap_login import ImapLogin
+from shared.private_file import replace_private
 
 
 class ProvenLogins:
@@ -44,17 +42,7 @@ class ProvenLogins:
                 self._write(proven)
 
     def _write(self, proven: dict[str, str]) -> None:
-        descriptor, name = tempfile.mkstemp(prefix=".proven-", dir=self._path.parent)
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump(proven, file)
-                file.flush()
-                os.fsync(file.fileno())
-            Path(name).replace(self._path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(name).unlink()
-            raise
+        replace_private(self._path, json.dumps(proven).encode())
 
     def _read(self) -> dict[str, str]:
         try:

@@ -10,18 +10,17 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
-from sqlalchemy import Connection, Engine, make_url
+from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import DBAPIError
 
-from change_executor.journal import migrations
+from change_executor.journal import migrating, migrations
 from change_executor.journal.engine import writer_engine
 from change_executor.journal.journal import Clock, Journal
+from shared.private_file import make_private
 from shared.settings import ConfigurationError
 
 # The journal tells which agent asked for what, and holds the digests of tokens: its owner's alone.
-_FILE_MODE: Final = 0o600
 
 
 def open_journal(url: str, clock: Clock, *, may_create: bool = True) -> Journal:
@@ -38,8 +37,8 @@ def open_journal(url: str, clock: Clock, *, may_create: bool = True) -> Journal:
             "Mend the path; `change-executor serve` makes a journal at its first start.",
         )
     try:
-        with _folder_locked(path):
-            _make_private(path)
+        with folder_locked(path):
+            make_private(path)
             _migrate(url, path, clock)
     except OSError as error:
         raise ConfigurationError(
@@ -72,7 +71,8 @@ def journal_path(url: str) -> Path:
 
 
 @contextlib.contextmanager
-def _folder_locked(path: Path) -> Iterator[None]:
+def folder_locked(path: Path) -> Iterator[None]:
+    """Hold the folder of a journal, so that nobody migrates it meanwhile. Raises `ConfigurationError` for root."""
     # The folder itself is locked: no file of ours is left behind, and SQLite's own locks do not cover the change to
     # write-ahead logging.
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -94,16 +94,6 @@ def _refuse_root_in_anothers_folder(path: Path, owner: int) -> None:
         )
 
 
-def _make_private(path: Path) -> None:
-    # SQLite gives its -wal and -shm files the mode of the database. Nobody reads it between making and narrowing.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
-    try:
-        if os.fstat(descriptor).st_mode & 0o077:
-            os.fchmod(descriptor, _FILE_MODE)
-    finally:
-        os.close(descriptor)
-
-
 def _migrate(url: str, path: Path, clock: Clock) -> None:
     engine = writer_engine(url)
     try:
@@ -114,29 +104,16 @@ def _migrate(url: str, path: Path, clock: Clock) -> None:
 
 def _migrate_with(engine: Engine, path: Path, clock: Clock) -> None:
     with engine.begin() as connection:
-        if _version(connection) == migrations.HEAD:
+        if migrating.revision_of(connection) == migrations.HEAD:
             return
-        # Imported here: alembic costs a command line a third of a second, and most starts have nothing to migrate.
-        from alembic import command  # noqa: PLC0415 - see above
-        from alembic.config import Config  # noqa: PLC0415 - see above
-        from alembic.util import CommandError  # noqa: PLC0415 - see above
+        from alembic.util import CommandError  # noqa: PLC0415 - most starts have nothing to migrate
 
-        config = Config()
-        config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-        config.attributes |= {"connection": connection, "now": clock()}
         try:
-            command.upgrade(config, "head")
+            migrating.upgrade(connection, clock())
         except CommandError as error:
             raise ConfigurationError(
                 f"[journal] {path}",
                 f"was made by another version of the executor ({error}).",
-                "Run the newer version; the journal is never taken back.",
+                "Run the newer version; or let that one take the journal back: "
+                f"change-executor downgrade --to {migrations.HEAD}",
             ) from None
-
-
-def _version(connection: Connection) -> str | None:
-    known = connection.exec_driver_sql("SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'").first()
-    if known is None:
-        return None
-    row = connection.exec_driver_sql("SELECT version_num FROM alembic_version").first()
-    return None if row is None else str(row[0])

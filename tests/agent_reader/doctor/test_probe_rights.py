@@ -12,7 +12,6 @@ from agent_reader.__main__ import app
 from agent_reader.doctor.probe_rights import PROBE_TABLE, probe_rights
 from agent_reader.doctor.rights import Enforcement, Finding, overall, read_findings, rights_file, write_findings
 from shared.imap_login import ImapFailure
-from shared.settings import ConfigurationError
 from tests.fakes.accounts import plain_account, reader_account
 from tests.fakes.imap_server import ScriptedImapServer
 from tests.servers.dovecot_config import INCOMING, MAILBOXES
@@ -82,10 +81,11 @@ def test_what_cannot_be_opened_is_not_asked_for(tmp_path: Path) -> None:
 
 def test_findings_are_written_through_no_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("kept")
-    rights_file(tmp_path, "shop").with_suffix(".new").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(ConfigurationError):
-        write_findings(tmp_path, "shop", {"INBOX": Finding(Enforcement.SERVER, AT)})
+    file = rights_file(tmp_path, "shop")
+    file.with_name(f"{file.name}.new").symlink_to(tmp_path / "elsewhere")
+    write_findings(tmp_path, "shop", {"INBOX": Finding(Enforcement.SERVER, AT)})
     assert "kept" == (tmp_path / "elsewhere").read_text()
+    assert {"INBOX": Finding(Enforcement.SERVER, AT)} == read_findings(tmp_path, "shop")
 
 
 def test_findings_are_kept_and_a_damaged_file_is_none(tmp_path: Path) -> None:
