@@ -14,11 +14,9 @@ import apsw
 from agent_reader.errors import IndexFull
 from agent_reader.identity import Identity
 from agent_reader.keep import Retention
-from agent_reader.store import catching_up, emails, mailboxes, naming, progress, retention, search, threads
+from agent_reader.store import catching_up, emails, mailboxes, naming, progress, retention, search, taking_in, threads
 from agent_reader.store.reader import MessageReader
-from agent_reader.store.reading import Reading
 from agent_reader.store.reading_pool import ReadingShare
-from agent_reader.store.set_aside import UNREADABLE_FIX
 from agent_reader.store.set_aside import put as put_aside
 from agent_reader.store.threads import Threaded
 from agent_reader.store.writing import Writing, seconds
@@ -45,9 +43,6 @@ _CHANGES_KEPT_SECONDS: Final = 35 * 24 * 3600
 
 # Two thousand messages after each round: a measure that became narrower is kept to within hours, and sync goes on.
 _STEPS_A_ROUND: Final = 10
-
-# What one message can do to the file by itself. Anything else (a full disk, a lock) is no message's fault.
-_MESSAGE_ERRORS: Final = (apsw.ConstraintError, apsw.TooBigError, apsw.MismatchError, emails.TooManyInOneSecond)
 
 
 class AccountMirror:
@@ -193,7 +188,7 @@ class AccountMirror:
         def take() -> None:
             taken, aside = readings()
             with self._writing() as writing:
-                self._put(writing, mailbox_id, taken, aside)
+                taking_in.put(writing, mailbox_id, taken, aside)
                 progress.note_intake(writing, messages=len(taken))
 
         return self._begun(take)
@@ -254,11 +249,6 @@ class AccountMirror:
         """Return how many octets the server sent within 24 hours."""
         with self._lock:
             return progress.octets_today(self._connection, self._clock())
-
-    def expect(self, mailbox_id: str, exists: int) -> None:
-        """Record how many messages the server counts in a mailbox; the status and the progress say it."""
-        with self._writing() as writing:
-            progress.expect(writing, mailboxes.key_of(writing, mailbox_id), exists)
 
     def mailbox_failed(self, mailbox_id: str, code: str, detail: str, fix: str) -> None:
         """Record why a mailbox cannot be looked at; the status says so until the next look."""
@@ -357,45 +347,12 @@ class AccountMirror:
             self._is_to_be_joined = True
             self._announce()
 
-    def _put(
-        self,
-        writing: Writing,
-        mailbox_id: str,
-        taken: list[tuple[int, MessageState, Reading]],
-        aside: list[SetAside],
-    ) -> None:
-        if taken and threads.threaded(writing) is Threaded.NO:
-            threads.begin(writing, Threaded.DONE)
-        ids = {uid: reading.id for uid, _, reading in taken}
-        mailboxes.recognise(writing, mailboxes.key_of(writing, mailbox_id), ids)
-        key = mailboxes.key_of(writing, mailbox_id)
-        # Oldest first, so that a Thread begins with the message that began it.
-        for uid, state, reading in sorted(taken, key=lambda each: each[2].received_at):
-            try:
-                with writing.connection:
-                    emails.put_copy(writing, key, uid, state, reading)
-            except _MESSAGE_ERRORS as error:
-                aside.append(SetAside(uid, "message_not_stored", type(error).__name__, UNREADABLE_FIX))
-            except apsw.SQLError as error:
-                # A full disk ends the whole transaction, and the savepoint with it: that is what is to be said.
-                if writing.connection.in_transaction:
-                    raise
-                raise _first_of(error) from None
-        for message in aside:
-            put_aside(writing, key, message)
-
     def _new_mailbox_id(self) -> str:
         return "F" + base64.b32hexencode(self._randomness(_ID_OCTETS)).decode("ascii").lower()
 
 
 def _nothing() -> None:
     pass
-
-
-def _first_of(error: BaseException) -> BaseException:
-    while error.__context__ is not None:
-        error = error.__context__
-    return error
 
 
 # A mailbox has a few dozen sets of flags, however many messages.

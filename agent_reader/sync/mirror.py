@@ -148,9 +148,6 @@ class Mirror(Protocol):
     def octets_today(self) -> int:
         """Return how many octets the server sent within 24 hours."""
 
-    def expect(self, mailbox_id: str, exists: int) -> None:
-        """Record how many messages the server counts in a mailbox; the status and the progress say it."""
-
     def mailbox_failed(self, mailbox_id: str, code: str, detail: str, fix: str) -> None:
         """Record why a mailbox cannot be looked at; the status says so until the next look."""
 

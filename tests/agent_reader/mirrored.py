@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agent_reader.query import QueryResult, email_get, email_query, mailbox_get, parse_email_query
 from agent_reader.store import AccountMirror, ChangeList, DataType, Store
-from agent_reader.sync.mirror import FetchedMessage, ListedMailbox, MessageState
+from agent_reader.sync.mirror import Examined, FetchedMessage, ListedMailbox, MessageState
 from shared.identity import email_id, message_digest
 from shared.message import JSON
 
@@ -64,6 +64,11 @@ def listed(name: str, *attributes: str, delimiter: str | None = "/") -> ListedMa
     return ListedMailbox(name, delimiter, frozenset(attributes), subscribed=True)
 
 
+def expect(mirror: AccountMirror, mailbox_id: str, exists: int) -> None:
+    examined = Examined(1, 0, exists, highestmodseq=None, mailbox_id=None)
+    mirror.caught_up(mailbox_id, {}, (), examined, whole=False)
+
+
 @dataclass
 class Moment:
     """A clock that stands until it is moved."""
@@ -113,6 +118,10 @@ class Mirrored:
 
     def vanish(self, name: str, *uids: int) -> None:
         self.mirror.vanish(self.handle(name), uids)
+
+    def expect(self, name: str, exists: int) -> None:
+        """The server counts so many messages in a mailbox; some may be missing here."""
+        expect(self.mirror, self.handle(name), exists)
 
     def end_round(self) -> None:
         for mailbox in self.mirror.mailboxes():

@@ -44,7 +44,7 @@ def numbers(account: Mirrored, doors: Access) -> dict[str, float]:
 
 def test_each_number_says_what_is_so(tmp_path: Path) -> None:
     with filled(tmp_path) as (account, doors):
-        account.mirror.expect(account.handle("INBOX"), 4)
+        account.expect("INBOX", 4)
         account.mirror.received(12_345)
         account.clock.now += timedelta(seconds=90)
         found = numbers(account, doors)
@@ -56,7 +56,7 @@ def test_each_number_says_what_is_so(tmp_path: Path) -> None:
         )
         assert (1.0, 0.0, 0.0) == (found["index_fresh"], found["messages_set_aside"], found["sync_failing"])
         # More in the index than the server counts, until the next look: whole, and no more than whole.
-        account.mirror.expect(account.handle("INBOX"), 2)
+        account.expect("INBOX", 2)
         assert 1.0 == numbers(account, doors)["index_coverage_ratio"]
 
 

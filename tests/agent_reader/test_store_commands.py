@@ -17,7 +17,7 @@ from agent_reader.status_report import account_report, lines
 from agent_reader.store import Store
 from agent_reader.store.forgetting import accounts_with_files, forget_files
 from agent_reader.sync.mirror import SetAside
-from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, letter, listed, mirrored
+from tests.agent_reader.mirrored import ACCOUNT, Mirrored, expect, fetched, letter, listed, mirrored
 from tests.fakes.reader_process import DEADLINE, REPOSITORY, ReaderFolder
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def test_the_status_of_a_whole_index_is_said_by_mailbox_to_people_and_to_program
 def test_a_first_sync_is_a_bar_with_counts_rate_and_the_time_left_under_the_limit_of_a_day(tmp_path: Path) -> None:
     with mirrored(tmp_path / "store") as account:
         account.begin("INBOX")
-        account.mirror.expect(account.handle("INBOX"), 100)
+        account.expect("INBOX", 100)
         octets = letter("x" * 9_000)
         account.clock.now += timedelta(seconds=10)
         account.add("INBOX", *(fetched(uid, octets + b"%d" % uid) for uid in range(1, 26)))
@@ -78,7 +78,7 @@ def test_a_first_sync_is_a_bar_with_counts_rate_and_the_time_left_under_the_limi
         assert "0 of 0 MB of the day's limit used" in text
         assert "6 days" in text
         account.end_round()
-        account.mirror.expect(account.handle("INBOX"), 25)
+        account.expect("INBOX", 25)
         assert "#" not in "\n".join(report_of(account))
 
 
@@ -157,7 +157,7 @@ def test_a_first_sync_is_followed_until_it_is_whole(dovecot: Dovecot, tmp_path: 
         mirror.put_mailboxes([listed("INBOX")])
         (inbox,) = mirror.mailboxes()
         mirror.restart(inbox.id, 1)
-        mirror.expect(inbox.id, 2)
+        expect(mirror, inbox.id, 2)
         mirror.add(inbox.id, [fetched(1, letter("one"))])
         command = [sys.executable, "-m", "agent_reader", "status", "--follow", "--config", str(folder.config)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as following:

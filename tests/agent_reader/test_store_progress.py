@@ -26,7 +26,7 @@ def _of(missing: int, *, rate: float = 0, today: int = 0, mean: int | None = Non
 
 
 def test_a_mailbox_says_what_it_has_what_it_should_have_and_when_it_was_looked_at(account: Mirrored) -> None:
-    account.mirror.expect(account.handle("INBOX"), 4)
+    account.expect("INBOX", 4)
     account.add("INBOX", fetched(3, letter("new")), fetched(2, letter("older")))
     account.mirror.put_aside(account.handle("INBOX"), SetAside(1, "message_refused", "NO", "Look at it."))
     progress = account.store.progress(ACCOUNT)
@@ -40,7 +40,7 @@ def test_a_mailbox_says_what_it_has_what_it_should_have_and_when_it_was_looked_a
         inbox.looked_at,
     )
     assert (archive.expected, progress.expected, progress.is_first_sync) == (None, None, True)
-    account.mirror.expect(account.handle("Archive"), 0)
+    account.expect("Archive", 0)
     account.clock.now += timedelta(minutes=1)
     account.end_round()
     progress = account.store.progress(ACCOUNT)

@@ -215,10 +215,6 @@ class FakeMirror:
     def octets_today(self) -> int:
         return self.octets_received
 
-    def expect(self, mailbox_id: str, exists: int) -> None:
-        assert exists >= 0
-        assert mailbox_id in self.known
-
     def mailbox_failed(self, mailbox_id: str, code: str, detail: str, fix: str) -> None:
         assert code
         assert detail
