@@ -158,6 +158,9 @@ class Apply:
         )
         return proposal, ruling
 
+    def _is_allowed(self, connection: Connection, proposal_id: str) -> bool:
+        return self._judged(connection, proposal_id)[1] is MovingRuling.ALLOWED
+
     def _stopped(self, connection: Connection) -> bool:
         return is_frozen(connection, self._settings.stop_file)
 
@@ -193,6 +196,9 @@ class Apply:
                     raise VersionChanged(task.proposal.id)
                 if self._stopped(writing.connection):
                     return Ending(Event.NOTHING_SENT, waiting=Waiting.STOPPED)
+                # A large message is read for minutes: an approval that ended meanwhile ends at the next look, unmoved.
+                if task.kind is MoveKind.MOVE and not self._is_allowed(writing.connection, task.proposal.id):
+                    return Ending(Event.NOTHING_SENT)
                 begun.append(moves.begin(writing, intent))
             self._checkpoint(checkpoints.INTENT_COMMITTED)
             return None

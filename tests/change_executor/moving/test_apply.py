@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from sqlalchemy import insert
 
+from change_executor.agents import revoke_agent
 from change_executor.journal import schema
 from change_executor.lifecycle import Event
 from change_executor.switch import press_stop, release_stop
@@ -157,6 +158,27 @@ def test_a_stop_between_claim_and_intent_still_holds(dovecot: Dovecot, tmp_path:
     workshop.apply.move(proposal)
     assert ("approved", None, "stopped") == workshop.told(proposal)
     assert {"Incoming": 1} == workshop.copies()
+    workshop.close()
+
+
+@pytest.mark.parametrize(("what", "ended"), [("expiry", "expired"), ("revocation", "withdrawn")])
+def test_an_approval_that_ends_while_its_message_is_read_moves_nothing(
+    dovecot: Dovecot, tmp_path: Path, what: str, ended: str
+) -> None:
+    def end(name: str) -> None:
+        if name == "message:read" and what == "expiry":
+            workshop.clock.advance(days=400)
+        elif name == "message:read":
+            assert revoke_agent(workshop.journal, "mailbot", "operator").in_flight
+
+    workshop = Workshop(dovecot, tmp_path, checkpoint=end)
+    proposal = workshop.approved(workshop.deliver())
+    workshop.apply.move(proposal)
+    assert ("approved", None, None) == workshop.told(proposal)
+    workshop.apply.move(proposal)
+    assert ended == workshop.proposal(proposal).state.value
+    assert {"Incoming": 1} == workshop.copies()
+    assert not [line for line in dovecot.commands("executor") if b"UID MOVE" in line]
     workshop.close()
 
 
