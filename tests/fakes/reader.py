@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
 
@@ -86,3 +87,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         return
+
+
+def a_read(at: datetime, *email_ids: str, method: str = "Email/get") -> dict[str, Any]:
+    """Return a line of the reader's log, as it answers /reads: the agent saw these at that time."""
+    return {"at": at.isoformat(), "method": method, "account": "shop", "emailIds": list(email_ids)}

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.fakes.reader import FakeReader
 from tests.servers.desk import ReviewPage
 
 if TYPE_CHECKING:
@@ -22,3 +23,11 @@ def review_page(tmp_path: Path) -> Iterator[ReviewPage]:
         yield page
     finally:
         page.close()
+
+
+@pytest.fixture
+def review_reader(review_page: ReviewPage) -> Iterator[FakeReader]:
+    """A reader that the page can ask, of one agent which has read nothing."""
+    with FakeReader(review_page.settings.reader.socket) as running:
+        running.answers |= {"/agents": {"agents": ["mailbot"]}, "/reads": {"reads": [], "cursor": None}}
+        yield running
