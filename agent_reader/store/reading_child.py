@@ -1,5 +1,8 @@
 """The process that reads: octets of messages in, rows out. It has no credential, no index and no connection.
 
+It runs as the reader's user, and gives up by itself what that user can reach (`shared/landlock.py`): it reads the
+folders of code, which it loads a charset from when a message names one, and nothing else.
+
 Run as `python -I -m agent_reader.store.reading_child` with an empty environment; it ends with its input. What kills
 it (a fault in a library, its own limits) was one message's doing, which the reader then knows and sets aside.
 """
@@ -21,6 +24,7 @@ from agent_reader.store.reading import Reading, read
 from agent_reader.store.reading_wire import LENGTH_OCTETS, Answer, Asked, AskedHeader, AskedMessage, frame
 from agent_reader.store.threads import links_of_header
 from agent_reader.sync.mirror import FetchedMessage, MessageState
+from shared.landlock import folders_of_code, shut
 
 # A text of 60 MiB took 1.1 GB to be read; the service itself may have 2.
 _MEMORY_OCTETS: Final = 1536 * 1024 * 1024
@@ -28,6 +32,8 @@ _LIMITS: Final = (
     (resource.RLIMIT_CORE, 0),
     (resource.RLIMIT_FSIZE, 0),
     (resource.RLIMIT_AS, _MEMORY_OCTETS),
+    # Root is exempt from this one; the reader does not run as root.
+    (resource.RLIMIT_NPROC, 0),
 )
 # linux/prctl.h
 _PR_SET_PDEATHSIG: Final = 1
@@ -44,6 +50,8 @@ def main() -> None:
     # Who started it ends it, by the end of its input or for good; a service manager tells the whole group.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
+    # Where the kernel has no Landlock it goes on without, which the doctor says.
+    shut(folders_of_code())
     for limit, most in _LIMITS:
         with suppress(OSError, ValueError):
             resource.setrlimit(limit, (most, most))

@@ -11,6 +11,7 @@ from shared.doctor.separation import look_at_separation
 from shared.doctor.units import look_at_units
 from shared.doctor.upkeep import look_at_temporary
 from shared.doctor.users import NoAnswer
+from shared.landlock import landlock_version
 
 
 def look_at_machine(installation: Installation) -> Report:
@@ -31,6 +32,11 @@ def look_at_machine(installation: Installation) -> Report:
             # An agent can end what is done under its uid; the other looks go on.
             looking.unseen.append(str(error))
     look_at_temporary(looking)
+    if landlock_version() == 0:
+        looking.notes.append(
+            "this kernel has no Landlock, or it is switched off (lsm=): a process that reads hostile mail is kept from "
+            "its program's own files by nothing"
+        )
     if installation.gate is not None and installation.is_reader:
         look_at_gate(installation.gate, installation, looking)
     return looking.report()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from agent_reader.errors import ReadingEnded
 from agent_reader.keep import Keep
@@ -21,6 +22,7 @@ from agent_reader.store.reading_child import answer
 from agent_reader.store.reading_pool import ReadingPool, ReadingShare, process_count
 from agent_reader.store.reading_process import CHILD, DIED, CannotRead, ReadingProcess
 from agent_reader.store.reading_wire import Asked, AskedHeader, AskedMessage
+from shared.landlock import landlock_version
 from tests.agent_reader.mirrored import ACCOUNT, fetched, letter, listed
 
 if TYPE_CHECKING:
@@ -58,6 +60,25 @@ def told(_):
 reading_child.answer = told
 reading_child.main()
 """
+
+
+# The process as it is, and what it gets hold of in the end: the index by its path, and a charset not loaded yet.
+_TRYING = """
+import codecs, sys
+from agent_reader.store import reading_child
+def tried(asked):
+    try:
+        got = len(open(asked.mailbox_id, "rb").read())
+    except OSError as error:
+        got = type(error).__name__
+    late = "encodings.cp500" not in sys.modules and codecs.lookup("cp500").name
+    return reading_child.Answer(None, (), repr((got, late)))
+reading_child.answer = tried
+"""
+_IN_ITS_PLACE = {
+    "as it is": "",
+    "without it": "from shared import landlock; landlock.landlock_version = lambda: 0",
+}
 
 
 def asked(uid: int, text: str) -> AskedMessage:
@@ -99,6 +120,20 @@ def test_a_process_has_no_environment_no_descriptor_and_no_code_that_speaks_imap
     assert repr([[], [0, 1, 2], [], "/"]) == told.error
 
 
+@pytest.mark.parametrize("kernel", _IN_ITS_PLACE)
+def test_a_process_cannot_open_the_index_by_its_path_where_the_kernel_has_landlock(
+    stack: ExitStack, tmp_path: Path, kernel: str
+) -> None:
+    index = tmp_path / "mail-shop.db"
+    index.write_bytes(b"all the mail")
+    command = (sys.executable, "-B", "-c", f"{_TRYING}{_IN_ITS_PLACE[kernel]}\nreading_child.main()")
+    message = replace(asked(1, "one"), mailbox_id=str(index))
+    is_shut = kernel == "as it is" and landlock_version() > 0
+    # Without Landlock it goes on, and the doctor says that it does.
+    got = "PermissionError" if is_shut else len("all the mail")
+    assert repr((got, "cp500")) == process(stack, command).read([message])[0].error
+
+
 def test_a_killed_process_is_begun_anew_and_nothing_is_lost(stack: ExitStack) -> None:
     reading = process(stack)
     reading.read([asked(1, "one")])
@@ -130,6 +165,8 @@ def test_deaths_of_which_several_messages_had_one_each_are_no_messages_fault(sta
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
         "    return read(fetched, *rest)\n"
         "child.read = once\n"
+        # It remembers by files, which the process as it is could not make.
+        "child.shut = lambda readable: 0\n"
         "child.main()\n"
     )
     answers = process(stack, (sys.executable, "-c", moody)).read([asked(uid, "text") for uid in range(1, 5)])
@@ -148,6 +185,7 @@ def test_a_signal_to_the_whole_group_leaves_its_end_to_the_reader_and_its_memory
         line[:26].strip(): line[26:].split()[0] for line in Path(f"/proc/{first}/limits").read_text().splitlines()
     }
     assert 1024**3 < int(limits["Max address space"]) < 2 * 1024**3
+    assert "0" == limits["Max processes"]
     assert ("0", "0") == (limits["Max core file size"], limits["Max file size"])
 
 

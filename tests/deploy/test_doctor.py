@@ -15,6 +15,7 @@ import pytest
 from shared.doctor.finding import WHY, Fault, Finding, Report
 from shared.doctor.separation import too_wide
 from shared.doctor.users import NoAnswer, tried_as
+from shared.landlock import landlock_version
 from tests.deploy.doctor_plants import PLANTS
 from tests.deploy.doctor_world import AGENT, World, installed_tree, user
 
@@ -115,6 +116,19 @@ def test_sudo_may_give_what_our_file_gives_and_nothing_else() -> None:
     ):
         assert [wide] == too_wide(f"{LISTING}{ours}    {wide}\n")
     assert [] == too_wide("User agent is not allowed to run sudo on host.\n")
+
+
+def test_a_kernel_without_landlock_is_told_and_is_nobodys_mistake(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told() -> list[str]:
+        report = world.look("reader")
+        assert () == report.findings
+        return [note for note in report.notes if "Landlock" in note]
+
+    assert (landlock_version() == 0) is bool(told())
+    monkeypatch.setattr("shared.doctor.machine.landlock_version", lambda: 0)
+    assert 1 == len(told())
 
 
 def test_what_a_user_who_is_not_root_cannot_try_is_said(world: World) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from change_executor.evidence.confine import landlock_version
+from shared.landlock import landlock_version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,8 +92,6 @@ def test_everything_that_worked_before_is_refused_after(
 
 
 def test_landlock_alone_refuses_files_and_connections(tmp_path: Path) -> None:
-    if landlock_version() == 0:
-        pytest.skip("this kernel has no Landlock, so there is nothing to show")
     (tmp_path / "secret").write_text("secret")
     program = """
 import ctypes, sys
@@ -107,4 +105,5 @@ except PermissionError:
 """
     command = [sys.executable, "-I", "-c", program, str(tmp_path / "secret")]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60)
-    assert done.stdout == b"refused\n"
+    # On a kernel without it nothing is refused by it, and the doctor says so.
+    assert done.stdout == (b"refused\n" if landlock_version() > 0 else b"")
