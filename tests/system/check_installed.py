@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from shared.landlock import landlock_version
 from tests.system import installation as installed
 from tests.system.machine import Machine, eventually
 from tests.system.tree import fresh_tree, install_code
@@ -128,6 +129,12 @@ def test_a_service_cannot_leave_its_confinement(machine: Machine, service: str) 
         assert machine.run("bash", "-c", attempt).returncode == 0, attempt
     machine.said("rm", "-f", "/etc/x", "/opt/mailwarrant/x", "/home/x", f"/var/lib/{service}/y")
     assert machine.run(*inside, f"touch /var/lib/{service}/x && rm /var/lib/{service}/x").returncode == 0
+    # Nor is a process of it that reads hostile mail let near what is its own, where the kernel has Landlock.
+    python = f"/opt/mailwarrant/{service.rpartition('-')[2]}/bin/python"
+    shut = f"from shared.landlock import shut; import os; print(shut(), flush=True); os.listdir('/var/lib/{service}')"
+    tried = machine.run(*inside, f'{python} -I -c "{shut}"')
+    assert str(landlock_version()) == tried.stdout.strip(), tried.stderr
+    assert ("PermissionError" in tried.stderr) is (landlock_version() > 0), tried.stderr
 
 
 def test_the_doctor_finds_nothing_and_tries_both_logins(machine: Machine) -> None:
@@ -248,6 +255,7 @@ def test_a_backlog_is_read_beside_the_reader_and_what_kills_one_that_reads_ends_
     limits = machine.said("cat", f"/proc/{pid}/limits")
     assert re.search(r"^Max core file size +0 +0 ", limits, re.MULTILINE), limits
     assert re.search(r"^Max address space +\d+ ", limits, re.MULTILINE), limits
+    assert re.search(r"^Max processes +0 +0 ", limits, re.MULTILINE), limits
     # Counted with the reader, for its unit's MemoryMax and TasksMax; what the kernel ends is not the unit's end.
     assert "agent-reader.service" in machine.said("cat", f"/proc/{pid}/cgroup")
     assert "continue" == machine.said("systemctl", "show", "--property=OOMPolicy", "--value", "agent-reader").strip()
