@@ -102,6 +102,44 @@ def test_writers_that_queue_up_share_one_commit(journal: Journal, commits: Commi
         assert () == verify(connection).findings
 
 
+def test_a_group_has_a_bound_so_that_its_first_waits_no_longer(
+    journal: Journal, commits: Commits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("change_executor.journal.group.MAX_GROUP", 4)
+    assert [None] * WRITERS == while_one_holds_the_turn(journal, [append(journal)] * WRITERS)
+    # Four times four, and the last.
+    assert 5 == commits.count
+    assert WRITERS + 1 == count_events(journal)
+
+
+def test_a_commit_waits_for_the_disk(journal: Journal) -> None:
+    # Short of a power cut nothing else tells FULL (2) from NORMAL, under which the last commits may be lost.
+    with journal.writing() as writing:
+        assert 2 == writing.connection.exec_driver_sql("PRAGMA synchronous").scalar_one()
+        assert "wal" == writing.connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
+
+
+@pytest.mark.parametrize("failing", ["begin", "commit"])
+def test_after_a_failure_of_the_machine_the_next_one_begins_with_a_new_connection(
+    journal: Journal, failing: str
+) -> None:
+    connections: list[object] = []
+
+    def fail(_: object) -> None:
+        raise JournalUnavailable("disk I/O error")
+
+    append(journal)()
+    event.listen(journal._writer, "connect", lambda connection, _: connections.append(connection))
+    event.listen(journal._writer, failing, fail)
+    with pytest.raises(JournalUnavailable, match="disk"):
+        append(journal)()
+    event.remove(journal._writer, failing, fail)
+    assert [] == connections
+    append(journal)()
+    append(journal)()
+    assert (1, 3) == (len(connections), count_events(journal))
+
+
 def test_a_refused_one_is_taken_back_alone(journal: Journal, commits: Commits) -> None:
     def refused() -> None:
         with journal.writing() as writing:
