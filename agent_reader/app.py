@@ -178,6 +178,7 @@ def _limits(settings: ReaderSettings) -> Limits:
 def _desk(
     settings: ReaderSettings, store: Store, access: Access, cursors: Cursors, faults: Faults, blobs: BlobReader
 ) -> Desk:
+    limits = _limits(settings)
     return Desk(
         index=store,
         access=access,
@@ -187,7 +188,9 @@ def _desk(
         clock=_now,
         random_octets=secrets.token_bytes,
         blobs=blobs,
-        max_query_seconds=_limits(settings).max_query_seconds,
+        max_query_seconds=limits.max_query_seconds,
+        max_request_seconds=limits.max_request_seconds,
+        max_answer_octets=limits.max_answer_octets,
         views=Views({each.id: each.authserv_id for each in settings.accounts if each.authserv_id is not None}),
     )
 

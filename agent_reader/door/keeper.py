@@ -21,6 +21,9 @@ Endpoint = Callable[[Request, Agent], Awaitable[Response]]
 # Each holds a thread and a snapshot; an agent works in a handful of steps at a time.
 MAX_CONCURRENT_REQUESTS: Final = 8
 
+# At each door: all the places of a dozen agents. Most of them wait for their turn to read, and none for a thread.
+MOST_THREADS: Final = 100
+
 
 class Places:
     """The requests that are being answered, by agent; one for all doors. Belongs to the event loop.

@@ -3,7 +3,7 @@
 docs/jmap-extension.md is its text; agent_reader/query/agent_email_get.py does the work.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from agent_reader.jmap.asking import Asking
@@ -18,9 +18,10 @@ from agent_reader.query.agent_email_get import (
     agent_email_get,
 )
 from agent_reader.query.agent_properties import AGENT_PROPERTIES, MAX_HIDDEN_CHARACTERS, MAX_HIDDEN_TEXTS, UNAVAILABLE
+from agent_reader.query.email_get import Put
 from agent_reader.query.windows import LEAST_WINDOW_OCTETS
 from agent_reader.store.snapshot import StoredEmail
-from shared.message import JSON, Message, parse
+from shared.message import Message, parse
 from shared.message.attachments import MAX_ATTACHMENT_CHARACTERS
 
 _ARGUMENTS: Final = ("maxTotalBytes", "windowStart")
@@ -50,19 +51,17 @@ def check_not_used(arguments: Mapping[str, Any]) -> None:
         )
 
 
-def get_with_extension(
-    asking: Asking, asked: AgentEmailGetArguments, put: Callable[[dict[str, JSON]], None]
-) -> AgentGetResult:
+def get_with_extension(asking: Asking, asked: AgentEmailGetArguments, put: Put) -> AgentGetResult:
     """Answer Email/get with the extension; each Email goes to `put`."""
     return agent_email_get(
-        asking.snapshot, asked, lambda email: _fetched(asking, email), put, asking.go_on, asking.readings
+        asking.snapshot, asked, lambda email: _fetched(asking, email), put, asking.patience.go_on, asking.readings
     )
 
 
 def _fetched(asking: Asking, email: StoredEmail) -> Message | str:
     try:
         # The mail server may take its time: meanwhile others may read.
-        with asking.snapshot.room.stepped_out(email.size, asking.go_on):
+        with asking.snapshot.room.stepped_out(email.size, asking.patience.go_on):
             found = find_blob(asking.snapshot, str(email.summary["blobId"]))
             blob = None if found is None else asking.blobs.open(asking.snapshot.account_id, found)
     except BlobUnavailable:

@@ -15,9 +15,9 @@ import msgspec
 
 from agent_reader.access import Shown
 from agent_reader.door.faults import Faults
-from agent_reader.jmap.asking import Asking, Monotonic
+from agent_reader.jmap.asking import Asking
 from agent_reader.jmap.capabilities import Limits
-from agent_reader.jmap.errors import READ_ONLY, Abandoned, ErrorType, MethodError
+from agent_reader.jmap.errors import READ_ONLY, ErrorType, MethodError
 from agent_reader.jmap.methods import Absent, Change, Echo, Method, NoAccount, Read
 from agent_reader.jmap.references import Budget, Response, resolved
 from agent_reader.jmap.request import Invocation, Request
@@ -26,6 +26,7 @@ from agent_reader.jmap.shown_parts import parts_shown
 from agent_reader.query import BlobReader
 from agent_reader.query.errors import TIME_LIMIT, QueryRefused
 from agent_reader.query.kept_readings import KeptReadings
+from agent_reader.query.patience import Abandoned, Monotonic, Patience
 from agent_reader.scope import Scope
 from agent_reader.store.snapshot import Snapshot
 
@@ -195,12 +196,14 @@ class _Running:
             limits=dispatch.limits,
             using=self._request.using,
             sheet=self._sheet,
-            monotonic=dispatch.monotonic,
             blobs=dispatch.blobs,
-            until=min(self._until, dispatch.monotonic() + dispatch.limits.max_query_seconds),
-            reading_until=self._until,
+            patience=Patience(
+                dispatch.monotonic,
+                min(self._until, dispatch.monotonic() + dispatch.limits.max_query_seconds),
+                self._until,
+                self._is_abandoned,
+            ),
             readings=self._readings[account_id],
-            is_abandoned=self._is_abandoned,
         )
 
     def _take_room(self, encoded: bytes) -> None:

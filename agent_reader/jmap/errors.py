@@ -25,10 +25,6 @@ class ErrorType(StrEnum):
     SERVER_UNAVAILABLE = "serverUnavailable"
 
 
-class Abandoned(Exception):  # noqa: N818 - names what happened
-    """Whoever asked is gone, or the server ends: nothing more is worked out, and nothing was sent or put on record."""
-
-
 class MethodError(Exception):
     """The answer to one call is `["error", {"type", "description"}, callId]`.
 

@@ -1,11 +1,8 @@
 """The routes of the JMAP server: authenticate, parse, call one function, encode."""
 
-import asyncio
 import contextlib
-import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -14,20 +11,20 @@ import anyio.to_thread
 import msgspec
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from structlog.typing import FilteringBoundLogger
 
 from agent_reader.access import Access, Agent
 from agent_reader.door.faults import Faults
 from agent_reader.door.gate import HostGate, read_body, refusal
-from agent_reader.door.keeper import Keeper, Places
+from agent_reader.door.keeper import MOST_THREADS, Keeper, Places
+from agent_reader.door.leaving import watched
 from agent_reader.jmap import problems
 from agent_reader.jmap.capabilities import DEFAULT_LIMITS, Limits
 from agent_reader.jmap.cross_origin import CrossOrigin
 from agent_reader.jmap.dispatch import Dispatch, Snapshots
 from agent_reader.jmap.download import Downloads
-from agent_reader.jmap.errors import Abandoned
 from agent_reader.jmap.event_source import EventSources
 from agent_reader.jmap.large_bodies import LargeBodies
 from agent_reader.jmap.methods import METHODS, Method
@@ -36,12 +33,10 @@ from agent_reader.jmap.sending import SheetResponse
 from agent_reader.jmap.session import ServedAccount, SessionMaker
 from agent_reader.jmap.sheet import Sheet
 from agent_reader.query import SORT_OPTIONS, BlobReader
+from agent_reader.query.patience import Abandoned
 from agent_reader.state_watch import StateWatch
 
 _JSON: Final = "application/json"
-
-# All the places of a dozen agents: most of them wait for their turn to read, and none for a thread.
-_MOST_THREADS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +128,7 @@ class _Endpoints:
     ) -> None:
         self._access, self._dispatch, self._sessions = access, dispatch, sessions
         self._public_url, self._places = public_url, places
-        self._threads = anyio.CapacityLimiter(_MOST_THREADS)
+        self._threads = anyio.CapacityLimiter(MOST_THREADS)
         self._large_bodies = LargeBodies(dispatch.limits.max_small_body_octets)
         self.download, self.event_source = downloads.answer, event_sources.answer
 
@@ -151,24 +146,12 @@ class _Endpoints:
                 limits = self._dispatch.limits
                 untrusted_body = await read_body(request, limits.max_size_request, limits.max_body_seconds)
                 base_url = self._base_url(request)
-                await self._until_gone(request, partial(self._answer, untrusted_body, agent, base_url, sheet))
+                async with watched(request) as is_gone:
+                    # One hop for everything that blocks.
+                    await anyio.to_thread.run_sync(
+                        self._answer, untrusted_body, agent, base_url, sheet, is_gone, limiter=self._threads
+                    )
             return SheetResponse(sheet, _JSON, holding.pop_all())
-
-    async def _until_gone(self, request: Request, work: Callable[[Callable[[], bool]], None]) -> None:
-        """Work in a thread, one hop for everything that blocks; it learns at once that its client is gone.
-
-        That this server ends cancels the request, and so ends the work as well.
-        """
-        gone = threading.Event()
-        watching = asyncio.create_task(_set_when_gone(request, gone))
-        try:
-            await anyio.to_thread.run_sync(work, gone.is_set, limiter=self._threads)
-        except Abandoned:
-            raise ClientDisconnect from None
-        finally:
-            gone.set()
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
 
     async def upload(self, _request: Request, _agent: Agent) -> Response:
         raise problems.upload_refused()
@@ -191,13 +174,6 @@ class _Endpoints:
     def _base_url(self, request: Request) -> str:
         # The Host field passed the gate.
         return self._public_url or f"{request.url.scheme}://{request.headers['host']}"
-
-
-async def _set_when_gone(request: Request, gone: threading.Event) -> None:
-    # The body was read; all that can come now is the end.
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-    gone.set()
 
 
 async def _not_in_the_table(_request: Request, error: Exception) -> Response:

@@ -44,7 +44,9 @@ _COUNTS: Final = ("totalEmails", "unreadEmails", "totalThreads", "unreadThreads"
 def answer_email_query(asking: Asking, arguments: Arguments) -> Found:
     """Answer Email/query (RFC 8621 §4.4); a page is never longer than what one /get gives."""
     asked = parse_email_query(arguments)
-    found = email_query(asking.snapshot, asked, max_limit=asking.limits.max_objects_in_get, is_over=asking.is_over)
+    found = email_query(
+        asking.snapshot, asked, max_limit=asking.limits.max_objects_in_get, is_over=asking.patience.is_over
+    )
     answer = _queried(asking, found)
     if found.total_not_computed:
         answer["totalNotComputed"] = {
@@ -64,7 +66,7 @@ def answer_mailbox_query(asking: Asking, arguments: Arguments) -> Found:
 def answer_email_query_changes(asking: Asking, arguments: Arguments) -> Found:
     """Answer Email/queryChanges (RFC 8621 §4.5)."""
     return _query_changes(
-        asking, email_query_changes(asking.snapshot, parse_email_query_changes(arguments), asking.is_over)
+        asking, email_query_changes(asking.snapshot, parse_email_query_changes(arguments), asking.patience.is_over)
     )
 
 
@@ -98,7 +100,7 @@ def answer_snippets(asking: Asking, arguments: Arguments) -> Found:
     """Answer SearchSnippet/get (RFC 8621 §5.1)."""
     asked = parse_snippets(arguments)
     check_number("emailIds", asked.email_ids, asking.limits.max_objects_in_get)
-    found = search_snippets(asking.snapshot, asked, asking.is_over)
+    found = search_snippets(asking.snapshot, asked, asking.patience.is_over)
     return {
         "accountId": asking.snapshot.account_id,
         "list": found.list,
@@ -118,7 +120,7 @@ def answer_email_parse(asking: Asking, arguments: Arguments) -> Found:
         asked,
         lambda blob: _octets(asking, blob),
         lambda blob_id, email: written.put_parsed(blob_id, email, blobs[blob_id].email_id),
-        asking.go_on,
+        asking.patience.go_on,
     )
     rest: Found = {
         "accountId": asking.snapshot.account_id,
@@ -136,7 +138,7 @@ def _octets(asking: Asking, blob: FoundBlob) -> Iterator[bytes]:
     except BlobUnavailable as unavailable:
         kind = ErrorType.SERVER_UNAVAILABLE if unavailable.retryable else ErrorType.SERVER_FAIL
         raise MethodError(kind, unavailable.detail, ("blobIds",), unavailable.reason.value) from unavailable
-    with opened, asking.snapshot.room.place(opened.size, asking.go_on):
+    with opened, asking.snapshot.room.place(opened.size, asking.patience.go_on):
         yield opened.whole()
 
 

@@ -61,7 +61,7 @@ def answer_email_get(asking: Asking, arguments: Arguments) -> Found:
         check_not_used(arguments)
         asked = parse_email_get(arguments)
         asked = replace(asked, ids=_ids_of_emails(asking, asked.ids))
-        rest["notFound"] = email_get_as_asked(snapshot, asked, listed.put, asking.go_on)
+        rest["notFound"] = email_get_as_asked(snapshot, asked, listed.put, asking.patience.go_on)
     return listed.found(rest)
 
 

@@ -1,17 +1,20 @@
 """One tool call: what it may look at, and what it writes and shows."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from agent_reader.access import Agent, Shown
 from agent_reader.mcp.cursors import Cursor, Cursors
-from agent_reader.mcp.views import Views
+from agent_reader.mcp.views import Part, View, Views
 from agent_reader.query import BlobReader
+from agent_reader.query.patience import Patience
 from agent_reader.scope import Depth
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from agent_reader.tool_answers.arguments import Arguments
 from agent_reader.tool_answers.sheet import Sheet
+from shared.message import Message
 
 
 @dataclass(slots=True)
@@ -27,7 +30,7 @@ class Call:
     cursors: Cursors = field(repr=False)
     blobs: BlobReader | None = field(repr=False)
     now: datetime
-    is_over: Callable[[], bool] = field(repr=False)
+    patience: Patience = field(repr=False)
     _place: Cursor | None = None
     _shown: dict[str, list[str]] = field(default_factory=dict, repr=False)
     _opened: list[str] = field(default_factory=list, repr=False)
@@ -45,6 +48,17 @@ class Call:
     def email(self, email_id: str) -> StoredEmail | None:
         """Return an Email that the token shows."""
         return self.snapshot.emails([email_id]).get(email_id)
+
+    def view(self, email: StoredEmail, part: Part) -> View:
+        """Return a text of an Email that the token shows."""
+        return self.views.view(self.agent.token_id, self.snapshot, email, part, self.patience.go_on)
+
+    @contextmanager
+    def message(self, email: StoredEmail) -> Iterator[Message]:
+        """Give what is kept of an Email's message, and hold a place in the reading room within the block."""
+        self.patience.go_on()
+        with self.snapshot.room.place(email.size, self.patience.go_on):
+            yield self.snapshot.message(email.key)
 
     def record(self, octets: int) -> Shown:
         """Return the line of the read log; `octets` of the whole answer."""

@@ -140,7 +140,8 @@ class _Owner:
             return False
         if self.is_known and not any(self._is_own(email) for email in conversation) and not self._is_to_owner(last):
             return False
-        return not {flag.fact for flag in flags(self.call.snapshot.message(last.key))} & _NOT_BY_A_PERSON
+        with self.call.message(last) as message:
+            return not {flag.fact for flag in flags(message)} & _NOT_BY_A_PERSON
 
     def _is_to_owner(self, email: StoredEmail) -> bool:
         listed = email.summary["to"]
@@ -170,12 +171,14 @@ class _Owner:
     def _asks(self, email: StoredEmail) -> bool:
         if self.call.agent.scope.depth is Depth.HEADERS:
             return False
-        text = self.call.views.view(self.call.agent.token_id, self.call.snapshot, email, Part.NEW).text
+        text = self.call.view(email, Part.NEW).text
         return any(mark in text for mark in _QUESTION_MARKS)
 
     def _found(self, condition: dict[str, JSON], limit: int) -> list[StoredEmail]:
         asked: dict[str, JSON] = {"filter": condition, "limit": limit}
-        found = email_query(self.call.snapshot, parse_email_query(asked), max_limit=limit, is_over=self.call.is_over)
+        found = email_query(
+            self.call.snapshot, parse_email_query(asked), max_limit=limit, is_over=self.call.patience.is_over
+        )
         return list(self.call.snapshot.emails(found.ids).values())
 
 

@@ -20,8 +20,10 @@ from agent_reader.access import Access, Agent
 from agent_reader.door import problems
 from agent_reader.door.gate import HostGate, read_body, refusal
 from agent_reader.door.keeper import Keeper, Places
+from agent_reader.door.leaving import watched
 from agent_reader.mcp.agent_doors import agent_doors
-from agent_reader.mcp.desk import AGENT_IN_SCOPE, Desk
+from agent_reader.mcp.desk import AGENT_IN_SCOPE, IS_GONE_IN_SCOPE, Desk
+from agent_reader.query.patience import Abandoned
 
 PATH: Final = "/mcp"
 
@@ -121,9 +123,11 @@ class McpDoor:
             self._knocked.set()
             transport = await asyncio.shield(self._transport)
             answer = _Answer()
-            await transport.handle_request(
-                {**request.scope, AGENT_IN_SCOPE: agent}, _replayed(body, request.receive), answer.take
-            )
+            async with watched(request) as is_gone:
+                scope = {**request.scope, AGENT_IN_SCOPE: agent, IS_GONE_IN_SCOPE: is_gone}
+                await transport.handle_request(scope, _replayed(body), answer.take)
+                if is_gone():
+                    raise Abandoned
         return answer.response()
 
 
@@ -149,11 +153,14 @@ class _Answer:
         return response
 
 
-def _replayed(body: bytes, receive: Receive) -> Callable[[], Any]:
+def _replayed(body: bytes) -> Callable[[], Any]:
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
-        return waiting.pop() if waiting else await receive()
+        if not waiting:
+            # Whether the client leaves is watched by the door. Whoever waits for it here is cancelled with the request.
+            await asyncio.Event().wait()
+        return waiting.pop()
 
     return replay
 

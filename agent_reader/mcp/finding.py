@@ -90,7 +90,9 @@ def _how_many(shown: int, total: int | None, position: int) -> str:
 
 def _asked(call: Call, asked: dict[str, JSON]) -> QueryResult:
     try:
-        return email_query(call.snapshot, parse_email_query(asked), max_limit=MAX_SEARCH_LIMIT, is_over=call.is_over)
+        return email_query(
+            call.snapshot, parse_email_query(asked), max_limit=MAX_SEARCH_LIMIT, is_over=call.patience.is_over
+        )
     except QueryRefused as refused:
         raise (stale_cursor() if "anchor" in refused.arguments else question_refused(refused)) from None
 

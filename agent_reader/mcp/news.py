@@ -136,7 +136,7 @@ def _received_since(call: Call, look: Look, floor: datetime, limit: int) -> News
         "limit": limit,
         "calculateTotal": True,
     }
-    found = email_query(call.snapshot, parse_email_query(asked), max_limit=limit, is_over=call.is_over)
+    found = email_query(call.snapshot, parse_email_query(asked), max_limit=limit, is_over=call.patience.is_over)
     news = News(look, floor, call.snapshot.state, more=False, emails=[])
     news.take(call.snapshot.emails(reversed(found.ids)).values(), roles_of(call.snapshot))
     if found.total is not None and found.total > len(found.ids):

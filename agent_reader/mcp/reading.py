@@ -52,17 +52,20 @@ def read_mail(call: Call) -> None:
     if not found:
         raise unknown_email(len(ids))
     roles = roles_of(call.snapshot)
-    views = [call.views.view(call.agent.token_id, call.snapshot, email, part) for email in found.values()]
-    if offset and offset >= len(views[0].text):
-        raise past_the_end(len(views[0].text))
+    needs = []
+    for email in found.values():
+        view = call.view(email, part)
+        if offset and offset >= len(view.text):
+            raise past_the_end(len(view.text))
+        needs.append(_need(view))
     if len(found) < len(ids):
         call.sheet.ours(f"{len(ids) - len(found)} of the ids lead to no message that this token shows.")
     shown = 0
-    rooms = _shares([_need(view) for view in views], call.sheet.room)
-    for email, view, room in zip(found.values(), views, rooms, strict=True):
-        if min(room, call.sheet.room) < min(_LEAST_ROOM, _need(view)):
+    for email, need, room in zip(found.values(), needs, _shares(needs, call.sheet.room), strict=True):
+        if min(room, call.sheet.room) < min(_LEAST_ROOM, need):
             break
-        _write_message(call, email, view, part, offset, min(room, call.sheet.room), roles)
+        # One text at a time: twenty of the largest would not fit into memory. Most are kept from a moment ago.
+        _write_message(call, email, call.view(email, part), part, offset, min(room, call.sheet.room), roles)
         shown += 1
     if shown < len(found):
         call.sheet.closing(f"No room for the last {len(found) - shown} of the messages: call read_mail with their ids.")
@@ -146,7 +149,7 @@ def read_thread(call: Call) -> None:
     told: dict[bytes, int] = {}
     for number, email_id in enumerate(email_ids):
         email = emails[email_id]
-        view = call.views.view(call.agent.token_id, call.snapshot, email, Part.NEW)
+        view = call.view(email, Part.NEW)
         digest = hashlib.sha256(view.text.encode("utf-8", "replace")).digest()
         earlier = told.setdefault(digest, number) if len(view.text) >= _REPEATED_FROM else number
         if number < first:
@@ -214,11 +217,12 @@ def read_attachment(call: Call) -> None:
     email = call.email(email_id)
     if email is None:
         raise unknown_email()
-    attachments = body_lists(call.snapshot.message(email.key)).attachments
-    if number > len(attachments):
-        raise unknown_attachment(len(attachments))
-    part = attachments[number - 1]
-    found = _as_text(call, email, number - 1, part)
+    with call.message(email) as message:
+        attachments = body_lists(message).attachments
+        if number > len(attachments):
+            raise unknown_attachment(len(attachments))
+        part = attachments[number - 1]
+        found = _as_text(call, email, number - 1, part)
     name = f"{one_line(part.name or '(no name)', 200)} ({one_line(part.type, 80)})"
     call.sheet.ours(f"Attachment {number} of {len(attachments)} of {email.id}: {part.size} bytes.")
     call.shows([email.id], f"attachment/{number}", opened=True)
@@ -249,9 +253,12 @@ def _as_text(call: Call, email: StoredEmail, place: int, part: MessagePart) -> A
     if blob is None or call.blobs is None:
         raise octets_unavailable("gone", retryable=False)
     try:
-        with call.blobs.open(call.snapshot.account_id, blob) as opened:
-            message = parse(opened.whole())
+        # The mail server may take its time: meanwhile others may read.
+        with call.snapshot.room.stepped_out(email.size, call.patience.go_on):
+            opened = call.blobs.open(call.snapshot.account_id, blob)
     except BlobUnavailable as error:
         raise octets_unavailable(error.reason.value, retryable=error.retryable) from None
+    with opened:
+        message = parse(opened.whole())
     # The same octets, so the same attachments in the same order.
     return attachment_text(body_lists(message).attachments[place])

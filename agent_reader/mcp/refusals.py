@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agent_reader.query import QueryRefused
+from agent_reader.query.errors import TIME_LIMIT
 from agent_reader.tool_answers.refusals import ToolRefused
 
 _LOOK: Final = "Ids come from search_mail, whats_new and read_thread; they begin with M (messages) or T (threads)."
@@ -63,7 +64,20 @@ def stale_cursor() -> ToolRefused:
 
 def question_refused(refused: QueryRefused) -> ToolRefused:
     """Return the refusal for a question that the index refused; its words name our conditions only."""
+    if refused.code == TIME_LIMIT:
+        return took_too_long()
+    if refused.type == "requestTooLarge":
+        return ToolRefused("answer_too_large", "The answer would be too large.", "Ask for less of it.")
     return ToolRefused("bad_search", refused.description, "Mend the argument that it names and call again.")
+
+
+def took_too_long() -> ToolRefused:
+    """Refuse what could not be found or read in time."""
+    return ToolRefused(
+        "took_too_long",
+        "This took too long and was ended; no part of an answer was left out.",
+        "Ask for fewer messages at once, or narrow the search by a mailbox, dates or rarer words.",
+    )
 
 
 def fault(fault_id: str) -> ToolRefused:

@@ -3,8 +3,11 @@
 Imported late: the SDK takes a second. Without structured content no result is sent twice.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
+import anyio
+import anyio.to_thread
 import mcp_types as types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -14,10 +17,12 @@ from mcp.shared.exceptions import MCPError
 from starlette.concurrency import run_in_threadpool
 
 from agent_reader.access import Agent
+from agent_reader.door.keeper import MOST_THREADS
 from agent_reader.errors import AccessUnavailable
-from agent_reader.mcp.desk import AGENT_IN_SCOPE, Desk, ToolAnswer
+from agent_reader.mcp.desk import AGENT_IN_SCOPE, IS_GONE_IN_SCOPE, Desk, IsGone, ToolAnswer
 from agent_reader.mcp.prompts import RECIPES
 from agent_reader.mcp.tools import annotations
+from agent_reader.query.patience import Abandoned
 
 NAME: Final = "mailwarrant"
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
@@ -56,6 +61,7 @@ def make_server(desk: Desk) -> Server[Any]:
 class _Handlers:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
+        self._threads = anyio.CapacityLimiter(MOST_THREADS)
 
     async def greet(self, ctx: _Context, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
@@ -81,16 +87,23 @@ class _Handlers:
         )
 
     async def call_tool(self, context: _Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        answer = await run_in_threadpool(self._answer, _agent(context), params)
+        scope = _scope(context)
+        # Threads of its own: calls that wait for their turn to read hold up neither a greeting nor the executor.
+        answer = await anyio.to_thread.run_sync(
+            self._answer, scope[AGENT_IN_SCOPE], scope[IS_GONE_IN_SCOPE], params, limiter=self._threads
+        )
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=answer.text)], is_error=answer.is_error
         )
 
-    def _answer(self, agent: Agent, params: types.CallToolRequestParams) -> ToolAnswer:
+    def _answer(self, agent: Agent, is_gone: IsGone, params: types.CallToolRequestParams) -> ToolAnswer:
         try:
-            return self._desk.call(agent, params.name, params.arguments or {})
+            return self._desk.call(agent, params.name, params.arguments or {}, is_gone)
         except AccessUnavailable as error:
             return self._desk.unrecorded(error)
+        except Abandoned:
+            # Nobody gets it: the door knows that the client is gone.
+            return ToolAnswer("", is_error=True)
 
     async def list_prompts(
         self, _context: _Context, _params: types.PaginatedRequestParams | None
@@ -113,9 +126,15 @@ class _Handlers:
 
 
 def _agent(context: _Context) -> Agent:
-    agent = context.request.scope[AGENT_IN_SCOPE] if context.request is not None else None
+    agent = _scope(context)[AGENT_IN_SCOPE]
     assert isinstance(agent, Agent), "the door lets nobody in without a token"
     return agent
+
+
+def _scope(context: _Context) -> Mapping[str, Any]:
+    assert context.request is not None, "every call comes by HTTP"
+    scope: Mapping[str, Any] = context.request.scope
+    return scope
 
 
 def _security(public_url: str | None) -> TransportSecuritySettings:

@@ -37,10 +37,7 @@ def snippet(call: Call, email: StoredEmail, words: Sequence[str]) -> str | None:
 
     Where it is elsewhere, its beginning and what stands around the word in the rest of it; None where none is found.
     """
-    own, whole = (
-        _QUOTE_MARKS.sub("", call.views.view(call.agent.token_id, call.snapshot, email, part).text)
-        for part in (Part.NEW, Part.WHOLE)
-    )
+    own, whole = (_QUOTE_MARKS.sub("", call.view(email, part).text) for part in (Part.NEW, Part.WHOLE))
     found = around(own, words, _SNIPPET_CHARACTERS)
     if found is not None:
         return found

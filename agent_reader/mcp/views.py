@@ -3,9 +3,10 @@
 Who pages through a long text asks for it many times, so the last few are kept, for each token apart.
 """
 
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -16,8 +17,9 @@ from agent_reader.tool_answers.cuts import one_line, shown_text
 from shared.fence import clean, invisible_kinds, spelled_by_tags
 from shared.message import Belief, Message, SegmentedText, SegmentKind, authentication, flags
 
-# Two agents that page through the largest texts there are, and the threads of some more.
-_MAX_KEPT_CHARACTERS: Final = 64 * 1024 * 1024
+# An agent that pages through the largest text there is, and the threads of some more. Memory, not characters: a text
+# with an emoji in it takes four octets for each.
+_MAX_KEPT_OCTETS: Final = 64 * 1024 * 1024
 _MAX_KEPT: Final = 512
 
 # More than a message's header holds.
@@ -79,23 +81,28 @@ class Views:
         self._authserv_ids = authserv_ids or {}
         self._turn = threading.Lock()
         self._kept: OrderedDict[tuple[str, str, str, Part], View] = OrderedDict()
-        self._characters = 0
+        self._octets = 0
 
-    def view(self, token_id: str, snapshot: Snapshot, email: StoredEmail, part: Part) -> View:
-        """Return a view of an Email that the token shows."""
+    def view(
+        self, token_id: str, snapshot: Snapshot, email: StoredEmail, part: Part, go_on: Callable[[], None]
+    ) -> View:
+        """Return a view of an Email that the token shows. `go_on` raises where nobody waits for it any more."""
         key = (token_id, snapshot.account_id, email.id, part)
+        go_on()
         with self._turn:
             kept = self._kept.get(key)
             if kept is not None:
                 self._kept.move_to_end(key)
                 return kept
-        made = _made(look(snapshot.message(email.key), Wanted()), part, self._authserv_ids.get(snapshot.account_id))
+        with snapshot.room.place(email.size, go_on):
+            looked = look(snapshot.message(email.key), Wanted())
+            made = _made(looked, part, self._authserv_ids.get(snapshot.account_id))
         with self._turn:
             if key not in self._kept:
                 self._kept[key] = made
-                self._characters += len(made.text)
-            while self._kept and (len(self._kept) > _MAX_KEPT or self._characters > _MAX_KEPT_CHARACTERS):
-                self._characters -= len(self._kept.popitem(last=False)[1].text)
+                self._octets += sys.getsizeof(made.text)
+            while self._kept and (len(self._kept) > _MAX_KEPT or self._octets > _MAX_KEPT_OCTETS):
+                self._octets -= sys.getsizeof(self._kept.popitem(last=False)[1].text)
         return made
 
 

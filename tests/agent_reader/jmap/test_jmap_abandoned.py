@@ -13,9 +13,9 @@ import pytest
 
 from agent_reader.jmap.asking import Asking
 from agent_reader.jmap.capabilities import CORE, MAIL
-from agent_reader.jmap.errors import Abandoned
 from agent_reader.jmap.methods import METHODS, Read
 from agent_reader.jmap.reads import answer_email_get
+from agent_reader.query.patience import Abandoned
 from tests.agent_reader.served import ACCOUNT, House, house
 
 pytestmark = pytest.mark.anyio
@@ -37,7 +37,7 @@ class Slow:
         self.is_at_work.set()
         waited = threading.Event()
         for _ in range(_SECONDS * 100):
-            if asking.is_abandoned():
+            if asking.patience.is_abandoned():
                 break
             waited.wait(0.01)
         if not self.looks:

@@ -21,6 +21,7 @@ from agent_reader.jmap.sheet import PIECE_OCTETS, Sheet
 from agent_reader.query import BlobCache, BlobReader
 from agent_reader.query.errors import QueryRefused
 from agent_reader.query.kept_readings import KeptReading
+from agent_reader.query.patience import Patience
 from agent_reader.store.reading_room import ReadingRoom
 from shared.identity import blob_id, email_id, message_digest
 from shared.message import parse
@@ -52,9 +53,7 @@ def test_reading_ends_when_its_time_is_up_and_nothing_is_left_out(
                     using=frozenset({CORE, MAIL}),
                     sheet=sheet,
                     blobs=BlobReader({ACCOUNT: shelf}, cache, 100_000),
-                    monotonic=lambda: float(next(moments)),
-                    until=until,
-                    reading_until=until,
+                    patience=Patience(lambda: float(next(moments)), until, until),
                 )
                 function(asking, {"accountId": ACCOUNT, name: ids})
                 return sheet.read(0, sheet.octets)
@@ -246,9 +245,7 @@ def test_whoever_reads_messages_holds_a_place_for_each(
                 using=frozenset(using),
                 sheet=sheet,
                 blobs=BlobReader({ACCOUNT: Shelf(dict(enumerate(MESSAGES, 1)))}, cache, 100_000),
-                monotonic=lambda: 0.0,
-                until=1.0,
-                reading_until=1.0,
+                patience=Patience(lambda: 0.0, 1.0, 1.0),
             )
             function(asking, {"accountId": ACCOUNT} | arguments)
     assert ([len(each) for each in MESSAGES] if reads else []) == room.noted

@@ -17,6 +17,7 @@ from agent_reader.jmap.capabilities import CORE, MAIL, Limits
 from agent_reader.jmap.queries import answer_email_query
 from agent_reader.jmap.sheet import Sheet
 from agent_reader.query import BlobCache, BlobReader
+from agent_reader.query.patience import Patience
 from shared.identity import blob_id, email_id, message_digest
 from shared.imap_login import ImapFailure
 from tests.agent_reader.served import ACCOUNT, House, house, octets
@@ -326,9 +327,7 @@ async def test_a_total_that_takes_too_long_is_left_out_and_said_so(
                 using=frozenset({CORE, MAIL}),
                 sheet=sheet,
                 blobs=blobs,
-                monotonic=lambda: float(next(moments)),
-                until=seconds,
-                reading_until=seconds,
+                patience=Patience(lambda: float(next(moments)), seconds, seconds),
             )
             return answer_email_query(asking, {"calculateTotal": calculate_total}), float(next(moments))
 

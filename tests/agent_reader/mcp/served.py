@@ -42,7 +42,14 @@ async def served(app: ASGIApp) -> AsyncIterator[str]:
     """Serve an app on a free port, and give its address."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(
-            app, http=BoundedProtocol, backlog=BACKLOG, ws="none", lifespan="on", log_config=None, server_header=False
+            app,
+            http=BoundedProtocol,
+            backlog=BACKLOG,
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            server_header=False,
+            timeout_graceful_shutdown=1,
         )
         server = _Server(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
