@@ -289,6 +289,10 @@ class Worker:
             return read_proposal(connection, proposal_id)
 
     def _retry_later(self, proposal: Proposal) -> None:
+        if proposal.waiting_code == Waiting.STOPPED:
+            # Due once it is released, which wakes us. A deadline that nobody attends to would let us sleep no more.
+            self._retries.pop(_key(proposal), None)
+            return
         before = self._retries.get(_key(proposal))
         tried = 1 if before is None else before.tried + 1
         pause = min(FIRST_RETRY * 2 ** min(tried - 1, 16), LONGEST_RETRY)
