@@ -12,6 +12,7 @@ import typer
 
 from change_executor.backup_commands import backup, restore
 from change_executor.doctor.command import doctor
+from change_executor.downgrade_command import downgrade
 from change_executor.setup_command import setup
 from shared.oauth_command import oauth_app
 from shared.tokens import DEFAULT_LIFETIME_DAYS
@@ -51,6 +52,7 @@ DEFAULT_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
 app.add_typer(oauth_app(lambda path: _settings(path).credentials, DEFAULT_CONFIG), name="oauth")
 app.command()(backup)
 app.command()(restore)
+app.command()(downgrade)
 app.command()(doctor)
 app.command()(setup)
 

@@ -62,33 +62,43 @@ class Verification:
 @dataclass(slots=True)
 class _Replay:
     published: Mapping[int, str]
+    covered: Mapping[str, str]
     head: str = chain.FIRST_PREVIOUS
     count: int = 0
     # Rows of `proposals` as the events make them, by id.
     rows: dict[str, dict[str, Any]] = field(default_factory=dict)
     # The digests of rows of the other covered tables as the events left them, by table and key.
-    digests: dict[str, dict[str, str]] = field(default_factory=lambda: {table: {} for table in coverage.COVERED})
+    digests: dict[str, dict[str, str]] = field(init=False)
     # And those of texts, by proposal and kind.
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.digests = {table: {} for table in self.covered}
 
     def find(self, fault: Fault, subject: str, detail: str) -> None:
         if len(self.findings) < MAX_FINDINGS:
             self.findings.append(Finding(fault, subject, detail))
 
 
-def verify(connection: Connection, published: Mapping[int, str] = _NO_HEADS) -> Verification:
+def verify(
+    connection: Connection,
+    published: Mapping[int, str] = _NO_HEADS,
+    *,
+    covered: Mapping[str, str] = coverage.COVERED,
+) -> Verification:
     """Walk the whole journal in one snapshot; memory grows with the number of proposals, not of events.
 
-    `published` holds heads that were told outside the journal, by the number of events that they closed.
+    `published` holds heads that were told outside the journal, by the number of events that they closed; `covered`
+    the tables that the chain covers, with the column that names a row: a journal of an older revision has fewer.
     """
-    replay = _Replay(published)
+    replay = _Replay(published, covered)
     for row in _rows(
         connection, "SELECT seq, at, kind, subject, actor, details, previous, hash FROM events ORDER BY seq"
     ):
         _verify_event(replay, row)
     _verify_proposals(connection, replay)
-    for table, key in coverage.COVERED.items():
+    for table, key in covered.items():
         _verify_rows(connection, replay, table, key)
     _verify_texts(connection, replay)
     for events in sorted(each for each in published if each > replay.count):
@@ -153,7 +163,7 @@ def _replay_adopted(replay: _Replay, content: dict[str, Any]) -> bool:
             proposal_id, _, kind = name.partition(":")
             replay.texts.setdefault(proposal_id, {})[kind] = digest
         return True
-    if not isinstance(table, str) or table not in coverage.COVERED:
+    if not isinstance(table, str) or table not in replay.covered:
         return False
     replay.digests[table] |= digests
     return True
@@ -165,7 +175,7 @@ def _replay_row(replay: _Replay, row: object) -> bool:
     if not isinstance(row, dict):
         return False
     table, key, digest = row.get("table"), row.get("key"), row.get("sha256")
-    if not isinstance(table, str) or table not in coverage.COVERED:
+    if not isinstance(table, str) or table not in replay.covered:
         return False
     if not isinstance(key, str) or not (digest is None or isinstance(digest, str)):
         return False

@@ -128,7 +128,7 @@ def test_every_version_is_taken_to_the_newest_with_what_it_holds(database: Datab
         assert before == database.asked(path, database.kept)
 
 
-@BY_NAME
+@pytest.mark.parametrize("database", DATABASES[1:], ids=lambda database: database.name)
 def test_no_version_is_taken_back_and_the_refusal_says_what_to_do_instead(database: Database, tmp_path: Path) -> None:
     path = database.at(tmp_path, "head")
     for target in (*database.versions[:-1], "base"):

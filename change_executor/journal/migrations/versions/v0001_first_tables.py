@@ -6,6 +6,8 @@ Revision 0001. What each column means stands in `schema.py`; a test compares the
 import sqlalchemy as sa
 from alembic import op
 
+from shared.revisions import DowngradeRefused
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -29,8 +31,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a record that can be rolled back is none."""
-    raise NotImplementedError("the journal is never taken back; restore a copy instead")
+    """Refuse: before the first version there is no journal."""
+    raise DowngradeRefused("nothing_before", "Revision 0001 is the first.", "Move the journal away, and keep it.")
 
 
 def _append_only() -> None:

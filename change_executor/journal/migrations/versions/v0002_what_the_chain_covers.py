@@ -15,6 +15,7 @@ from alembic import context, op
 
 from change_executor.journal.chain import FIRST_PREVIOUS, event_hash
 from change_executor.journal.coverage import row_digest, text_digest
+from shared.revisions import DowngradeRefused
 
 revision = "0002"
 down_revision = "0001"
@@ -50,8 +51,13 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a record that can be rolled back is none."""
-    raise NotImplementedError("the journal is never taken back; restore a copy instead")
+    """Refuse: what the first version does to rows it states nowhere, so that no later one could verify them."""
+    raise DowngradeRefused(
+        "chain_would_end",
+        "A release of revision 0001 states no digests: what it changes and forgets could not be verified any more. It "
+        "would take proposals of agents that were revoked, and knows nothing of moves by copy.",
+        "Restore a copy made before the upgrade from that revision, or stay at 0002.",
+    )
 
 
 def _threads() -> None:

@@ -4,7 +4,7 @@ Revision 0004.
 """
 
 import sqlalchemy as sa
-from alembic import op
+from alembic import context, op
 
 revision = "0004"
 down_revision = "0003"
@@ -26,5 +26,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a record that can be rolled back is none."""
-    raise NotImplementedError("the journal is never taken back; restore a copy instead")
+    """Drop one index and make the other as it was: an upgrade makes them anew."""
+    op.drop_index("proposals_by_agent", table_name="proposals")
+    op.create_index("proposals_by_agent", "proposals", ["agent", "created_at"], unique=False)
+    op.drop_index("proposals_found_by_end", table_name="proposals")
+    context.config.attributes["lost"].append("one index and a half, which an upgrade makes anew")
