@@ -147,6 +147,35 @@ def until_equal(wanted: object, look: Callable[[], object]) -> None:
         pause.wait(0.05)
 
 
+def said_without_news(server: Dovecot | Cyrus | Courier) -> list[tuple[bytes, bytes]]:
+    """Each verb that the reader says, and what follows, while one whole round at least finds nothing new."""
+    before = set(server.commands("reader"))
+
+    def said() -> set[bytes]:
+        return set(server.commands("reader")) - before
+
+    def is_whole_list(line: bytes) -> bool:
+        return b" LIST " in line and (b' "*"' in line or line.endswith(b" *"))
+
+    until_equal(True, lambda: sum(map(is_whole_list, said())) >= 2)
+    words = [line.split(b" ", 2) for line in said() if line != b"DONE"]
+    return [(verb, b" ".join(rest)) for _, verb, *rest in words]
+
+
+def check_that_a_look_without_news_opens_nothing(server: Server) -> None:
+    if isinstance(server, Pymap):  # in this process: it keeps no record
+        return
+    assert isinstance(server, Dovecot | Cyrus | Courier)
+    said = said_without_news(server)
+    asking = {b"LIST", b"LSUB", b"NOOP", b"IDLE", b"EXAMINE", b"UNSELECT", b"STATUS", b"UID"}
+    assert asking >= {verb for verb, _ in said}
+    if isinstance(server, Courier):  # its LIST tells nothing: as little as there is is asked for
+        assert {b"FETCH 1:* FLAGS"} == {rest for verb, rest in said if verb == b"UID"}
+    else:  # INBOX is opened to be listened to, and stays open
+        assert {b"INBOX"} >= {rest.split(b'"')[1] for verb, rest in said if verb == b"EXAMINE"}
+        assert not any(verb == b"UID" for verb, _ in said)
+
+
 def seen_by_both(server: Server) -> tuple[Snapshot, Snapshot]:
     return server.snapshot("owner"), server.snapshot("reader")
 
@@ -197,6 +226,7 @@ def test_the_mirror_is_what_the_server_has_and_nothing_was_touched(server: Serve
         (got,) = agent.ask(("Email/get", {"ids": [id_of(with_attachment())], "properties": ["attachments"]}))
         (attachment,) = got["list"][0]["attachments"]
         assert ATTACHMENT == agent.download(attachment["blobId"]).content
+        check_that_a_look_without_news_opens_nothing(server)
         assert before == seen_by_both(server)
 
         server.deliver("INBOX", mail("is new"))
