@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from change_executor.agents import admit_again
 from change_executor.journal import schema
 from change_executor.journal.journal import Journal
+from change_executor.journal.statement import Statement
 from shared.proposal import AGENT_PATTERN
 from shared.tokens import Token, TokenKind, new_token
 
@@ -124,16 +125,17 @@ def list_tokens(journal: Journal) -> tuple[TokenRow, ...]:
 
 def opened_by(connection: Connection, token: Token, now: datetime) -> Proposer | TokenFault:
     """Return who a proposer token speaks for, or why it opens nothing; why is told to its holder alone."""
-    row = connection.execute(select(schema.tokens).where(schema.tokens.c.id == token.id)).first()
-    if row is None or not token.matches(bytes.fromhex(row.digest)):
+    row = _BY_ID.first(connection, {"wanted": token.id})
+    if row is None or not token.matches(bytes.fromhex(row["digest"])):
         return TokenFault.UNKNOWN
-    if row.revoked_at is not None:
+    if row["revoked_at"] is not None:
         return TokenFault.REVOKED
-    if now >= row.expires_at:
+    if now >= row["expires_at"]:
         return TokenFault.EXPIRED
-    return Proposer(row.agent, row.queue)
+    return Proposer(row["agent"], row["queue"])
 
 
+_BY_ID: Final = Statement(select(schema.tokens).where(schema.tokens.c.id == bindparam("wanted")))
 _SHOWN: Final = tuple(column for column in schema.tokens.columns if column.name != "digest")
 
 

@@ -8,16 +8,16 @@ from typing import Final
 from sqlalchemy import Connection, Integer, and_, bindparam, func, or_, select, type_coerce
 
 from change_executor import policy
-from change_executor.agents import is_revoked
 from change_executor.config import ExecutorSettings
 from change_executor.errors import NoSuchProposal
 from change_executor.intake import problems
 from change_executor.intake.doorway import Listing, cursor_of
 from change_executor.intake.proposer_tokens import Proposer
-from change_executor.intake.views import view
+from change_executor.intake.views import view, view_of
 from change_executor.journal import idempotency, schema
 from change_executor.journal.idempotency import Key
 from change_executor.journal.journal import Journal, NewProposal, Proposal, Writing, read_proposal
+from change_executor.journal.statement import Statement
 from change_executor.lifecycle import OPEN, Event, TransitionRefused
 from change_executor.policy import Asker, Made, ProposingRuling
 from shared.proposal import PROPOSAL_ID, ProposalRequest, ProposalView, State
@@ -94,6 +94,7 @@ def _propose(
         return Proposed(view(writing.connection, latest), created=False)
     if ruling is not ProposingRuling.ALLOWED:
         raise problems.refused_by_policy(ruling)
+    texts = {} if request.reason is None else {"reason": request.reason}
     made = writing.create(
         NewProposal(
             id=_new_id(random_octets),
@@ -105,25 +106,51 @@ def _propose(
             expires_at=policy.expires_at(queue, writing.now),
             predecessor=None if latest is None else latest.id,
         ),
-        {} if request.reason is None else {"reason": request.reason},
+        texts,
     )
-    return Proposed(view(writing.connection, made), created=True)
+    own_before = None if latest is None or latest.agent != proposer.agent else latest.id
+    return Proposed(view_of(made, texts, own_before), created=True)
 
 
 _columns = schema.proposals.c
 _LATELY: Final = _columns.created_at > bindparam("hour")
 # Never there when the executor looked: there is no evidence of it.
 _UNFOUND: Final = (_columns.state == State.STALE.value) & _columns.evidence.is_(None)
-# Made once: it is asked before each proposal, and making a statement costs more than running it.
-_MADE: Final = select(
-    func.count().label("in_day"),
-    func.sum(type_coerce(_LATELY, Integer)).label("in_hour"),
-    func.sum(type_coerce(_UNFOUND, Integer)).label("unfound_in_day"),
-    func.sum(type_coerce(_LATELY & _UNFOUND, Integer)).label("unfound_in_hour"),
-).where(
-    _columns.agent == bindparam("agent"),
-    _columns.created_at > bindparam("day"),
-    _columns.queue == bindparam("queue"),
+_PENDING: Final = _columns.state == State.PENDING.value
+_older = schema.proposals.alias()
+_OWN: Final = (_older.c.agent == bindparam("agent")) & (_older.c.queue == bindparam("queue"))
+# Those of the last day are counted with what was made in it. Few are pending for longer than that, of all agents
+# together; asked for its own ones alone, SQLite would walk all that the agent ever proposed.
+_PENDING_FOR_LONGER: Final = (
+    select(func.coalesce(func.sum(type_coerce(_OWN, Integer)), 0))
+    .where(_older.c.state == State.PENDING.value, _older.c.created_at <= bindparam("day"))
+    .scalar_subquery()
+)
+# All that a proposal is judged by, in one question.
+_ASKER: Final = Statement(
+    select(
+        func.count().label("in_day"),
+        func.sum(type_coerce(_LATELY, Integer)).label("in_hour"),
+        func.sum(type_coerce(_UNFOUND, Integer)).label("unfound_in_day"),
+        func.sum(type_coerce(_LATELY & _UNFOUND, Integer)).label("unfound_in_hour"),
+        (func.coalesce(func.sum(type_coerce(_PENDING, Integer)), 0) + _PENDING_FOR_LONGER).label("pending"),
+        select(schema.revoked_agents.c.name)
+        .where(schema.revoked_agents.c.name == bindparam("agent"))
+        .exists()
+        .label("revoked"),
+    ).where(
+        _columns.agent == bindparam("agent"),
+        _columns.created_at > bindparam("day"),
+        _columns.queue == bindparam("queue"),
+    )
+)
+_still_open = _columns.state.in_([state.value for state in sorted(OPEN)])
+# An open one, of which there is at most one, before all that have ended.
+_LATEST: Final = Statement(
+    select(schema.proposals)
+    .where(_columns.queue == bindparam("queue"), _columns.email_id == bindparam("email_id"))
+    .order_by(_still_open.desc(), _columns.created_at.desc(), _columns.id.desc())
+    .limit(1)
 )
 
 # What no waiting would change; told before the agent hears whether the message has an open proposal.
@@ -133,14 +160,16 @@ _OF_THE_REQUEST: Final = frozenset(
 
 
 def _asker(writing: Writing, proposer: Proposer, queue_id: str) -> Asker:
-    in_last_hour, in_last_day = _made(writing, proposer.agent, queue_id)
+    asked = {"agent": proposer.agent, "queue": queue_id, "day": writing.now - policy.PROPOSALS_DAY}
+    row = _ASKER.first(writing.connection, asked | {"hour": writing.now - policy.PROPOSALS_WINDOW})
+    assert row is not None, "counting answers with a row"
     return Asker(
         agent=proposer.agent,
         token_queue=proposer.queue,
-        revoked=is_revoked(writing.connection, proposer.agent),
-        pending=_pending_of(writing.connection, proposer.agent, queue_id),
-        in_last_hour=in_last_hour,
-        in_last_day=in_last_day,
+        revoked=row["revoked"],
+        pending=row["pending"],
+        in_last_hour=Made(row["in_hour"] or 0, row["unfound_in_hour"] or 0),
+        in_last_day=Made(row["in_day"], row["unfound_in_day"] or 0),
     )
 
 
@@ -195,35 +224,8 @@ def _own(connection: Connection, proposer: Proposer, proposal_id: str) -> Propos
     return found
 
 
-def _pending_of(connection: Connection, agent: str, queue_id: str) -> int:
-    table = schema.proposals
-    return connection.execute(
-        select(func.count())
-        .select_from(table)
-        .where(table.c.state == State.PENDING.value, table.c.agent == agent, table.c.queue == queue_id)
-    ).scalar_one()
-
-
-def _made(writing: Writing, agent: str, queue_id: str) -> tuple[Made, Made]:
-    asked = {"agent": agent, "queue": queue_id, "day": writing.now - policy.PROPOSALS_DAY}
-    row = writing.connection.execute(_MADE, asked | {"hour": writing.now - policy.PROPOSALS_WINDOW}).one()
-    return Made(row.in_hour or 0, row.unfound_in_hour or 0), Made(row.in_day, row.unfound_in_day or 0)
-
-
 def _latest(connection: Connection, queue_id: str, email_id: str) -> Proposal | None:
-    # An open one, of which there is at most one, before all that have ended.
-    table = schema.proposals
-    still_open = table.c.state.in_([state.value for state in OPEN])
-    found = (
-        connection.execute(
-            select(table)
-            .where(table.c.queue == queue_id, table.c.email_id == email_id)
-            .order_by(still_open.desc(), table.c.created_at.desc(), table.c.id.desc())
-            .limit(1)
-        )
-        .mappings()
-        .first()
-    )
+    found = _LATEST.first(connection, {"queue": queue_id, "email_id": email_id})
     return None if found is None else Proposal.from_row(found)
 
 

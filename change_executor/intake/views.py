@@ -1,21 +1,35 @@
 """A row of the journal as its agent may see it: no person's name, no mailbox name, nothing of other agents."""
 
-from sqlalchemy import Connection, select
+from collections.abc import Mapping
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, select
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Proposal
+from change_executor.journal.statement import Statement
 from shared.proposal import Decision, Outcome, ProposalView, Waiting
+
+_TEXTS: Final = Statement(
+    select(schema.texts.c.kind, schema.texts.c.text).where(
+        schema.texts.c.proposal == bindparam("proposal"), schema.texts.c.kind.in_(["reason", "decision_reason"])
+    )
+)
+_OF_AGENT: Final = Statement(
+    select(schema.proposals.c.id).where(
+        schema.proposals.c.id == bindparam("wanted"), schema.proposals.c.agent == bindparam("agent")
+    )
+)
 
 
 def view(connection: Connection, row: Proposal) -> ProposalView:
     """Return a proposal as its agent sees it; texts that were forgotten are null."""
-    table = schema.texts
-    found = connection.execute(
-        select(table.c.kind, table.c.text).where(
-            table.c.proposal == row.id, table.c.kind.in_(["reason", "decision_reason"])
-        )
-    )
-    texts = {text.kind: text.text for text in found}
+    texts = {found["kind"]: found["text"] for found in _TEXTS.all(connection, {"proposal": row.id})}
+    return view_of(row, texts, _own_predecessor(connection, row))
+
+
+def view_of(row: Proposal, texts: Mapping[str, str], predecessor: str | None) -> ProposalView:
+    """Return a proposal as its agent sees it, where its texts by kind and its own agent's predecessor are known."""
     # By the names on the wire, since two of them are no Python names.
     return ProposalView.model_validate(
         {
@@ -28,7 +42,7 @@ def view(connection: Connection, row: Proposal) -> ProposalView:
             "reason": texts.get("reason"),
             "createdAt": row.created_at,
             "expiresAt": row.expires_at,
-            "predecessor": _own_predecessor(connection, row),
+            "predecessor": predecessor,
             "waiting": _waiting(row),
             "decision": _decision(row, texts.get("decision_reason")),
             "outcome": _outcome(row),
@@ -38,10 +52,10 @@ def view(connection: Connection, row: Proposal) -> ProposalView:
 
 def _own_predecessor(connection: Connection, row: Proposal) -> str | None:
     """The one before it, where it was the same agent's: another's tells that there is such a message."""
-    table = schema.proposals
-    return connection.execute(
-        select(table.c.id).where(table.c.id == row.predecessor, table.c.agent == row.agent)
-    ).scalar_one_or_none()
+    if row.predecessor is None:
+        return None
+    found = _OF_AGENT.first(connection, {"wanted": row.predecessor, "agent": row.agent})
+    return None if found is None else row.predecessor
 
 
 def _waiting(row: Proposal) -> Waiting | None:

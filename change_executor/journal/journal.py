@@ -10,7 +10,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection, Update, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from change_executor import lifecycle
@@ -18,6 +18,7 @@ from change_executor.errors import AnotherIsOpen, NoSuchProposal, VersionChanged
 from change_executor.journal import chain, coverage, schema
 from change_executor.journal.engine import driver_of, machine_errors, reader_engine, writer_engine
 from change_executor.journal.group import GroupCommit
+from change_executor.journal.statement import Statement
 from change_executor.lifecycle import Event
 from shared.proposal import State
 
@@ -33,10 +34,22 @@ _PROBE: Final = "INSERT INTO probes (name, at) VALUES (?, ?) ON CONFLICT (name) 
 # A monitor asks each minute or so; more often would tell it nothing new.
 PROBE_EVERY: Final = timedelta(seconds=5)
 
-# Made once: making a statement costs as much as running it.
-_CREATE: Final = insert(schema.proposals)
-_READ: Final = select(schema.proposals).where(schema.proposals.c.id == bindparam("wanted"))
-_STOPPED: Final = select(schema.switches.c.name).where(schema.switches.c.name == "stop")
+_CREATE: Final = Statement(insert(schema.proposals), tuple(column.name for column in schema.proposals.columns))
+_KEEP_TEXT: Final = Statement(schema.keep_text)
+_READ: Final = Statement(select(schema.proposals).where(schema.proposals.c.id == bindparam("wanted")))
+_STOPPED: Final = Statement(select(schema.switches.c.name).where(schema.switches.c.name == "stop"))
+
+# What the event of a new proposal says of its row beside state and version; all other columns are null.
+_STATED_AT_FIRST: Final = (
+    "agent",
+    "queue",
+    "email_id",
+    "from_role",
+    "to_role",
+    "created_at",
+    "expires_at",
+    "predecessor",
+)
 
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -69,18 +82,18 @@ class Proposal:
     version: int
     created_at: datetime
     expires_at: datetime
-    ended_at: datetime | None
-    predecessor: str | None
-    waiting_code: str | None
-    waiting_since: datetime | None
-    decided_by: str | None
-    decided_at: datetime | None
-    policy_version: str | None
-    shown: str | None
-    outcome_code: str | None
-    outcome_at: datetime | None
-    copies_left: int | None
-    evidence: int | None
+    ended_at: datetime | None = None
+    predecessor: str | None = None
+    waiting_code: str | None = None
+    waiting_since: datetime | None = None
+    decided_by: str | None = None
+    decided_at: datetime | None = None
+    policy_version: str | None = None
+    shown: str | None = None
+    outcome_code: str | None = None
+    outcome_at: datetime | None = None
+    copies_left: int | None = None
+    evidence: int | None = None
 
     @classmethod
     def from_row(cls, row: Mapping[Any, Any]) -> Self:
@@ -129,7 +142,7 @@ class Writing:
 
     def keep_text(self, proposal_id: str, kind: str, text: str) -> None:
         """Write a text of a proposal, in place of the one of this kind; its next event states the digest."""
-        self.connection.execute(schema.keep_text, {"proposal": proposal_id, "kind": kind, "text": text})
+        _KEEP_TEXT.run(self.connection, {"proposal": proposal_id, "kind": kind, "text": text})
         self._unstated.setdefault(proposal_id, {})[kind] = coverage.text_digest(text)
 
     def state_texts(self) -> None:
@@ -146,27 +159,28 @@ class Writing:
 
         Raises `AnotherIsOpen` where queue and Email have an open one.
         """
-        values: dict[str, Any] = {
-            "id": new.id,
-            "agent": new.agent,
-            "queue": new.queue,
-            "email_id": new.email_id,
-            "from_role": new.from_role,
-            "to_role": new.to_role,
-            "state": State.PENDING.value,
-            "version": 1,
-            "created_at": self.now,
-            "expires_at": new.expires_at,
-            "predecessor": new.predecessor,
-        }
+        made = Proposal(
+            id=new.id,
+            agent=new.agent,
+            queue=new.queue,
+            email_id=new.email_id,
+            from_role=new.from_role,
+            to_role=new.to_role,
+            state=State.PENDING,
+            version=1,
+            created_at=self.now,
+            expires_at=new.expires_at,
+            predecessor=new.predecessor,
+        )
+        values = {name: getattr(made, name) for name in Proposal.__slots__}
         with _one_open(new.id):
-            self.connection.execute(_CREATE, values)
+            _CREATE.run(self.connection, values)
         for kind, text in texts.items():
             self.keep_text(new.id, kind, text)
-        stated = {key: value for key, value in values.items() if key not in {"id", "state", "version"}}
+        stated = {name: values[name] for name in _STATED_AT_FIRST}
         details = {"from": None, "to": State.PENDING.value, "version": 1, "set": recorded(stated)}
         self.append("proposal:propose", new.id, f"agent:{new.agent}", details)
-        return self.proposal(new.id)
+        return made
 
     def advance(
         self,
@@ -222,8 +236,8 @@ class Writing:
         with _one_open(before.id):
             changed_to = values | {"version": before.version + 1, "state": state.value}
             which = {"wanted": before.id, "known_version": before.version}
-            done = self.connection.execute(_update_of(tuple(changed_to)), changed_to | which)
-        assert done.rowcount == 1, "the write lock is held, so the row cannot have changed"
+            changed_rows = _update_of(tuple(changed_to)).run(self.connection, changed_to | which)
+        assert changed_rows == 1, "the write lock is held, so the row cannot have changed"
         changed = {column: value for column, value in values.items() if getattr(before, column) != value}
         stated = {"from": before.state.value, "to": state.value, "version": before.version + 1}
         looked_at = values.get("evidence")
@@ -240,8 +254,8 @@ class Writing:
 
 # One for each set of columns that steps change together: a dozen.
 @cache
-def _update_of(columns: tuple[str, ...]) -> Update:
-    return (
+def _update_of(columns: tuple[str, ...]) -> Statement:
+    return Statement(
         update(schema.proposals)
         .where(schema.proposals.c.id == bindparam("wanted"), schema.proposals.c.version == bindparam("known_version"))
         .values({column: bindparam(column) for column in columns})
@@ -269,7 +283,7 @@ def recorded(values: dict[str, Any]) -> dict[str, Any]:
 
 def read_proposal(connection: Connection, proposal_id: str) -> Proposal:
     """Return a proposal, or raise `NoSuchProposal`."""
-    row = connection.execute(_READ, {"wanted": proposal_id}).mappings().first()
+    row = _READ.first(connection, {"wanted": proposal_id})
     if row is None:
         raise NoSuchProposal(proposal_id)
     return Proposal.from_row(row)
@@ -277,7 +291,7 @@ def read_proposal(connection: Connection, proposal_id: str) -> Proposal:
 
 def is_stopped(connection: Connection) -> bool:
     """Whether the stop button is pressed."""
-    return connection.execute(_STOPPED).first() is not None
+    return _STOPPED.first(connection) is not None
 
 
 def event_details(text: str) -> dict[str, Any]:

@@ -363,7 +363,7 @@ def test_our_own_mistake_is_a_problem_document_without_a_trace(desk: Desk, monke
     def broken(*_: object) -> None:
         raise ZeroDivisionError("secret cause")
 
-    monkeypatch.setattr("change_executor.intake.proposing.view", broken)
+    monkeypatch.setattr("change_executor.intake.proposing.view_of", broken)
     answer = desk.propose()
     assert (500, "internal") == (answer.status_code, code_of(answer))
     assert "secret cause" not in answer.text

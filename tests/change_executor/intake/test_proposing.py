@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+import sqlite3
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -214,6 +215,39 @@ def test_the_cap_on_pending_proposals_counts_the_agent_in_the_queue(desk: Desk) 
     mine = desk.propose(emailId=email(2)).json()["id"]
     desk.ask("POST", f"/v1/proposals/{mine}/withdraw")
     assert desk.propose(emailId=email(4)).status_code == 201
+
+
+def test_what_is_pending_for_days_counts_as_what_was_made_just_now(desk: Desk, clock: MovableClock) -> None:
+    old = desk.propose(emailId=email(0)).json()["id"]
+    clock.advance(days=2)
+    assert desk.propose(desk.token_of("other"), emailId=email(7)).status_code == 201
+    for number in (1, 2):
+        assert desk.propose(emailId=email(number)).status_code == 201
+    assert code_of(desk.propose(emailId=email(3))) == "too_many_pending"
+    desk.ask("POST", f"/v1/proposals/{old}/withdraw")
+    assert desk.propose(emailId=email(3)).status_code == 201
+
+
+def test_a_proposal_asks_nothing_that_grows_with_all_that_its_agent_ever_proposed(desk: Desk, journal: Journal) -> None:
+    desk.propose()
+    driver = journal._group._held().connection.driver_connection
+    said: list[str] = []
+    assert isinstance(driver, sqlite3.Connection)
+    driver.set_trace_callback(said.append)
+    assert desk.propose(emailId=email(2)).status_code == 201
+    driver.set_trace_callback(None)
+    with journal.reading() as connection:
+        plans = [
+            row.detail
+            for statement in said
+            if statement.startswith("SELECT")
+            for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}").all()
+        ]
+    assert any("proposals_by_agent (agent=? AND created_at>?)" in plan for plan in plans)
+    walks = re.compile(
+        r"SCAN proposals|proposals_by_agent \(agent=\?(?: AND created_at<\?)?\)|\(state=\?\)|\(queue=\?\)"
+    )
+    assert [] == [plan for plan in plans if walks.search(plan)]
 
 
 def test_a_queue_that_is_unknown_and_one_of_another_token_are_answered_alike(desk: Desk) -> None:
