@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from change_executor.journal.open import open_journal
 from tests.end_to_end.houses import House, MailServer, write_executor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 REVIEW_PORT = 8622
 
@@ -212,11 +213,25 @@ def test_an_agent_is_revoked_on_the_machine_with_all_that_it_asked_for(machine: 
     assert machine.said("audit", "verify").startswith("5 events")
 
 
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose own time is not UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
 def test_undo_wants_proposals_or_an_agent_and_a_moment(machine: Machine) -> None:
     made = _propose(machine)
     for arguments in ((), ("--agent", "mailbot"), ("--since", "2026-11-29"), (made, "--agent", "mailbot")):
         assert "--since" in machine.refuses("undo", *arguments)
     assert "0 asked for, 0 refused." in machine.said("undo", "--agent", "mailbot", "--since", "2026-11-29T08:00")
+    asked = [json.loads(line) for line in machine.said("audit", "export").splitlines()][-1]
+    since = datetime(2026, 11, 29, 8, tzinfo=UTC)
+    assert ("undo:ask", int(since.timestamp()) * 1_000_000) == (asked["kind"], asked["details"]["since"])
     refused = machine.run("undo", made)
     assert (1, True) == (refused.exit_code, f"{made}: not moved back: not_applied" in refused.stdout)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 import structlog
+from structlog.testing import capture_logs
 
+from change_executor.errors import JournalUnavailable
 from change_executor.journal.journal import is_stopped
 from change_executor.journal.open import open_journal
 from change_executor.switch import release_stop, stop_file_present
@@ -20,6 +23,8 @@ from tests.change_executor.journal.test_group import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from sqlalchemy import Connection
 
     from change_executor.journal.journal import Journal
 
@@ -79,6 +84,36 @@ def test_a_file_stops_and_its_going_releases_nothing(journal: Journal, folder: P
     file.symlink_to("/nowhere")
     until(lambda: stopped(journal))
     again.stop()
+
+
+def test_a_journal_that_fails_is_told_once_and_pressed_as_soon_as_it_works(journal: Journal, folder: Path) -> None:
+    class Failing:
+        """The journal on a disk that is full for the first looks."""
+
+        looks = 0
+        writing = journal.writing
+
+        @contextmanager
+        def reading(self) -> Iterator[Connection]:
+            self.looks += 1
+            if self.looks < 3:
+                raise JournalUnavailable("the disk is full")
+            with journal.reading() as connection:
+                yield connection
+
+    def pressed() -> bool:
+        # It looks again at once.
+        poke(folder / "journal.db")
+        return stopped(journal)
+
+    file = folder / "stop"
+    file.touch()
+    with capture_logs() as logged:
+        watch = Watch(cast("Journal", Failing()), folder / "journal.db", file, lambda: None, structlog.get_logger())
+        watch.start()
+        until(pressed)
+        watch.stop()
+    assert ["journal:unavailable", "stop:file"] == [line["event"] for line in logged]
 
 
 def test_a_folder_that_is_not_there_stops_the_start(journal: Journal, folder: Path) -> None:

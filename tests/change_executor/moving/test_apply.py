@@ -146,6 +146,13 @@ def test_a_stop_holds_the_move_visibly_until_it_is_released(workshop: Workshop) 
     release_stop(workshop.journal, "operator")
     workshop.apply.move(proposal)
     assert ("applied", "moved", None) == workshop.told(proposal)
+    # An undo likewise: the mail server hears nothing of it.
+    workshop.happen(proposal, Event.UNDO)
+    press_stop(workshop.journal, "operator")
+    sent = len(workshop.dovecot.commands("executor"))
+    workshop.apply.undo(proposal)
+    assert ("undoing", "moved", "stopped") == workshop.told(proposal)
+    assert sent == len(workshop.dovecot.commands("executor"))
 
 
 def test_a_stop_between_claim_and_intent_still_holds(dovecot: Dovecot, tmp_path: Path) -> None:

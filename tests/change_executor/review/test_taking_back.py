@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import select
 
 from change_executor.journal import schema
@@ -45,6 +46,19 @@ def test_what_was_not_listed_is_not_taken_back(review_page: ReviewPage) -> None:
     with page.journal.reading() as connection:
         assert [State.APPLIED] * 2 == [read_proposal(connection, each.id).state for each in (first, second)]
     assert 200 == press(client, again.text, PATH).status_code
+
+
+def test_what_is_not_listed_for_its_number_is_counted_and_goes_back_too(
+    review_page: ReviewPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("change_executor.review.taking_back.MAX_LISTED", 2)
+    page = review_page
+    for number in range(3):
+        page.rows.moved(page.rows.proposal(reading(f"Number {number}")).id)
+    client = page.signed_in()
+    listed = client.get(f"{PATH}?since=2026-01-01T00:00").text
+    assert (2, True, True) == (listed.count(">Number "), "And 1 more" in listed, "Take back all 3" in listed)
+    assert "3 messages are being moved back." in press(client, listed, PATH).text
 
 
 def test_a_moment_that_is_none_lists_and_moves_nothing(review_page: ReviewPage) -> None:
