@@ -1,14 +1,12 @@
 """Whose process is at the other end of a Unix socket, told by the kernel: nothing is trusted because it is local."""
 
-import socket
-import struct
-import sys
-from typing import Any, Final
+from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shared.bounded_http import BoundedProtocol
 from shared.problem import MEDIA_TYPE, Problem
+from shared.unix_peer import uid_of_unix_peer
 
 # Where the protocol leaves what it found, in the state of an ASGI scope.
 _PEER_UID: Final = "mailwarrant.peer_uid"
@@ -26,19 +24,6 @@ def allowed_uids(executor_uid: int | None, own_uid: int) -> frozenset[int]:
     return frozenset({own_uid, 0 if executor_uid is None else executor_uid})
 
 
-def uid_of_peer(connection: Any) -> int | None:  # noqa: ANN401 - a socket, or asyncio's wrapper of one
-    """Return the uid behind the other end of an accepted Unix connection, or None where it cannot be told."""
-    if sys.platform != "linux" or connection.family != socket.AF_UNIX:
-        return None
-    try:
-        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    except OSError:
-        return None
-    _, uid, _ = struct.unpack("3i", credentials)
-    # -1: the peer lives in another user namespace.
-    return int(uid) if uid >= 0 else None
-
-
 class PeerProtocol(BoundedProtocol):
     """Asks for the peer's uid once, when the connection is accepted."""
 
@@ -46,7 +31,7 @@ class PeerProtocol(BoundedProtocol):
         """Look the peer up before anything of it is read."""
         super().taken()
         # uvicorn gives every request's scope a copy of this.
-        self.app_state = {**self.app_state, _PEER_UID: uid_of_peer(self.transport.get_extra_info("socket"))}
+        self.app_state = {**self.app_state, _PEER_UID: uid_of_unix_peer(self.transport.get_extra_info("socket"))}
 
 
 class PeerGate:

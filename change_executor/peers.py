@@ -5,8 +5,6 @@ connection is accepted (`shared/tcp_peer.py`; Unix sockets: SO_PEERCRED). What c
 """
 
 import socket
-import struct
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -16,6 +14,7 @@ from change_executor.peer_refusal import PeerRefusal
 from shared.bounded_http import BoundedProtocol
 from shared.sock_diag import Address
 from shared.tcp_peer import uid_of_tcp_peer
+from shared.unix_peer import uid_of_unix_peer
 
 # Where the protocol leaves what it found, in the extensions of an ASGI scope.
 _EXTENSION: Final = "mailwarrant.peer_uid"
@@ -25,19 +24,10 @@ def uid_of_socket(connection: Any) -> int | None:  # noqa: ANN401 - a socket, or
     """Return the uid behind the other end of an accepted connection, Unix or loopback TCP, or None."""
     try:
         if connection.family == socket.AF_UNIX:
-            return _uid_of_unix_peer(connection)
+            return uid_of_unix_peer(connection)
         return uid_of_tcp_peer(connection.getpeername()[:2], connection.getsockname()[:2])
     except OSError:
         return None
-
-
-def _uid_of_unix_peer(connection: socket.socket) -> int | None:
-    if sys.platform != "linux":
-        return None
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    _, uid, _ = struct.unpack("3i", credentials)
-    # -1, unsigned: the peer lives in another user namespace or is gone.
-    return int(uid) if uid >= 0 else None
 
 
 class PeerProtocol(BoundedProtocol):

@@ -1,18 +1,58 @@
 """Connections that are accepted and not yet requests: few enough, and not for ever.
 
-Whoever may connect could otherwise hold every descriptor of the process, its mail server's and its database's with it.
+Whoever may connect could otherwise hold every descriptor of the process, its mail server's and its database's with it;
+and whoever connects often, every place.
 """
 
 import asyncio
+import ipaddress
 import math
 import socket
-from typing import ClassVar, Final
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from shared.tcp_peer import uid_of_tcp_peer
+from shared.unix_peer import uid_of_unix_peer
 
 # uvicorn listens with it, and asyncio accepts that many connections before it looks at the first: each is a descriptor
 # until it has been dropped. It also covers a burst of agents.
 BACKLOG: Final = 128
+
+# A peer may hold so many times the places that it leaves free: two thirds of all where it is alone, two fifths each of
+# two. However many there are, the next one finds a place; and who comes through one proxy has enough of them.
+_TIMES_WHAT_IS_FREE: Final = 2
+
+# RFC 4291 §2.5.4: what one subscriber has of IPv6 addresses.
+_SUBSCRIBERS_BITS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who shares the places of a listener with others: a network, and on this machine a user as far as can be told."""
+
+    network: str
+    uid: int | None
+
+
+def peer_of(connection: Any) -> Peer:  # noqa: ANN401 - a socket, or asyncio's wrapper of one
+    """Return whose an accepted connection is, Unix or TCP."""
+    if connection.family == socket.AF_UNIX:
+        return Peer("unix", uid_of_unix_peer(connection))
+    try:
+        peer, ours = connection.getpeername()[:2], connection.getsockname()[:2]
+    except OSError:
+        return Peer("gone", None)
+    address = ipaddress.ip_address(peer[0].partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address):
+        address = address.ipv4_mapped or address
+    if address.is_loopback:
+        return Peer("loopback", uid_of_tcp_peer(peer, ours))
+    if address.version == 4:  # noqa: PLR2004 - IPv4
+        return Peer(str(address), None)
+    return Peer(str(ipaddress.ip_network((address, _SUBSCRIBERS_BITS), strict=False)), None)
 
 
 class BoundedProtocol(H11Protocol):
@@ -38,10 +78,25 @@ class BoundedProtocol(H11Protocol):
         super().connection_made(transport)
         # uvicorn's own is as short as the clients' (5 s).
         self.timeout_keep_alive = math.ceil(self.head_seconds)
-        if len(self.connections) > self.max_connections:
-            self.drop()
-        else:
+        if self._has_place():
             self.taken()
+        else:
+            self.drop()
+
+    @cached_property
+    def peer(self) -> Peer:
+        """Whose this connection is; asked for only where places are short."""
+        return peer_of(self.transport.get_extra_info("socket"))
+
+    def _has_place(self) -> bool:
+        taken = len(self.connections)
+        free = self.max_connections - taken
+        share = _TIMES_WHAT_IS_FREE * free
+        if taken <= share:
+            # Whoever's they are.
+            return True
+        of_this_peer = sum(isinstance(each, BoundedProtocol) and each.peer == self.peer for each in self.connections)
+        return free >= 0 and of_this_peer <= max(1, share)
 
     def taken(self) -> None:
         """Begin to wait for a first request; the connection has its place."""

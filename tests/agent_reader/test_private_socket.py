@@ -21,10 +21,11 @@ import uvicorn
 
 from agent_reader.access import Agent, Shown
 from agent_reader.door.faults import Faults
-from agent_reader.peers import PeerProtocol, allowed_uids, uid_of_peer
+from agent_reader.peers import PeerProtocol, allowed_uids
 from agent_reader.private_socket import make_app
 from agent_reader.query import EmailQueryArguments, email_query
 from shared.link import MAX_ANSWER_OCTETS, Agents, Located, OpenedState, ReadsPage, Status, WasOpened
+from shared.unix_peer import uid_of_unix_peer
 from tests.agent_reader.served import ACCOUNT, NOW, OTHER_ACCOUNT, House, house
 
 OTHER_UID = 64_997
@@ -181,8 +182,8 @@ def test_what_is_not_in_the_table_is_a_problem(
 def test_the_kernel_names_the_peer_of_a_unix_socket_and_of_no_other() -> None:
     left, right = socket.socketpair(socket.AF_UNIX)
     with left, right, socket.socket(socket.AF_INET) as other:
-        assert os.geteuid() == uid_of_peer(left)
-        assert uid_of_peer(other) is None
+        assert os.geteuid() == uid_of_unix_peer(left)
+        assert uid_of_unix_peer(other) is None
 
 
 def test_with_no_executor_configured_only_ourselves_and_root_are_answered() -> None:

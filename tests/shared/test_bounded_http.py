@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import socket
+import subprocess
 import threading
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import pytest
 import uvicorn
 
-from shared.bounded_http import BoundedProtocol
+from shared.bounded_http import BoundedProtocol, Peer, peer_of
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -59,6 +62,10 @@ class Serving:
     def connections(self) -> list[BoundedProtocol]:
         return [each for each in self._server.server_state.connections if isinstance(each, BoundedProtocol)]
 
+    @property
+    def port(self) -> int:
+        return int(self._listener.getsockname()[1])
+
     def connect(self, receive_octets: int | None = None) -> socket.socket:
         client = socket.socket()
         client.settimeout(PATIENCE)
@@ -89,7 +96,8 @@ def answer(connection: socket.socket) -> bytes:
 
 
 def test_what_is_too_many_is_dropped_and_a_place_that_is_given_back_is_taken_again() -> None:
-    with Serving(most=3) as serving, contextlib.ExitStack() as open_sockets:
+    # Of five this one peer may have three.
+    with Serving(most=5) as serving, contextlib.ExitStack() as open_sockets:
         kept = [open_sockets.enter_context(serving.connect()) for _ in range(3)]
         for connection in kept:
             ask(connection)
@@ -102,6 +110,79 @@ def test_what_is_too_many_is_dropped_and_a_place_that_is_given_back_is_taken_aga
         again = open_sockets.enter_context(serving.connect())
         ask(again)
         assert b" 200 " in answer(again)
+
+
+def status_for(uid: int, port: int) -> str:
+    """What another user's process is answered; 000 where it is not."""
+    become = ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+    asking = ["curl", "--silent", "--max-time", "30", "--output", "/dev/null", "--write-out", "%{http_code}"]
+    done = subprocess.run(
+        [*become, *asking, f"http://127.0.0.1:{port}/"], capture_output=True, text=True, timeout=60, check=False
+    )
+    return done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can have another user connect")
+def test_a_thousand_half_sent_requests_of_one_user_keep_no_other_user_out() -> None:
+    with Serving(most=30) as serving, contextlib.ExitStack() as open_sockets:
+        held = 0
+        for number in range(1_000):
+            half = open_sockets.enter_context(serving.connect())
+            with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+                half.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n")
+            # Two thirds of the places, and not one more.
+            if number >= 20:
+                assert is_closed(half)
+                half.close()
+            held += number < 20
+        assert 20 == held == len(serving.connections)
+        assert "200" == status_for(65_534, serving.port)
+        assert "200" == status_for(65_533, serving.port)
+        # The other user may not take the rest either: a third one still finds a place.
+        many = f"for n in $(seq 30); do exec {{fd}}<>/dev/tcp/127.0.0.1/{serving.port}; done; echo; read"
+        others = subprocess.Popen(
+            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "bash", "-c", many],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        with others:
+            assert others.stdout is not None
+            assert b"\n" == others.stdout.readline()
+            assert "200" == status_for(65_533, serving.port)
+            assert 20 < len(serving.connections) < 30
+
+
+@dataclass
+class Accepted:
+    """An accepted connection, as far as it is asked whose it is."""
+
+    peer: str
+    family: int = socket.AF_INET6
+
+    def getpeername(self) -> tuple[str, int]:
+        return self.peer, 50_000
+
+    def getsockname(self) -> tuple[str, int]:
+        return "2001:db8::1", 8620
+
+
+def test_a_peer_is_an_address_a_subscriber_of_ipv6_or_a_user_of_this_machine() -> None:
+    def network(address: str) -> str:
+        return peer_of(Accepted(address)).network
+
+    assert network("192.0.2.1") == network("::ffff:192.0.2.1") != network("192.0.2.2")
+    assert network("2001:db8:0:1::1") == network("2001:db8:0:1:ffff::2") != network("2001:db8:0:2::1")
+    assert "fe80::/64" == network("fe80::1%eth0")
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
+        accepted, _ = listener.accept()
+        with accepted:
+            assert Peer("loopback", os.geteuid()) == peer_of(accepted)
+            client.close()
+    left, right = socket.socketpair()
+    with left, right:
+        assert Peer("unix", os.geteuid()) == peer_of(left)
+    with socket.socket() as never_connected:
+        assert Peer("gone", None) == peer_of(never_connected)
 
 
 def test_what_follows_the_head_of_an_answer_does_not_wait_for_the_clients_word() -> None:
