@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from agent_reader.mcp.call import Call
-from agent_reader.mcp.lines import LINE_PARTS, SNIPPET_PARTS, ListWriter, roles_of
+from agent_reader.mcp.lines import COUNTED_AT_A_GLANCE, HEADER_PARTS, LINE_PARTS, SNIPPET_PARTS, ListWriter, roles_of
 from agent_reader.mcp.refusals import question_refused, stale_cursor, unknown_mailbox
 from agent_reader.mcp.short_ids import short, whole
 from agent_reader.mcp.snippets import snippet, wanted_words
@@ -65,12 +65,14 @@ def search_mail(call: Call) -> None:
     emails = call.snapshot.emails(found.ids)
     words = [*wanted_words(arguments.text("text") or ""), *wanted_words(arguments.text("body") or "")]
     how_many = call.sheet.place()
-    writer = ListWriter(call)
+    writer = ListWriter(call, brief=arguments.flag("brief") or False)
     for email in emails.values():
-        if not writer.write(email, snippet(call, email, words) if words else None):
+        text = snippet(call, email, words) if words else None
+        if not writer.write(email, text or "" if writer.brief else text):
             break
     shown = writer.written
-    call.shows(shown, *(SNIPPET_PARTS if words else LINE_PARTS))
+    without_words = HEADER_PARTS if writer.brief else LINE_PARTS
+    call.shows(shown, *(SNIPPET_PARTS if words else without_words))
     how_many(_how_many(len(shown), found.total, found.position))
     if shown:
         if found.total is None or found.position + len(shown) < found.total:
@@ -82,7 +84,7 @@ def search_mail(call: Call) -> None:
 
 def _how_many(shown: int, total: int | None, position: int) -> str:
     if shown == total and not position:
-        return f"{shown} message{'' if shown == 1 else 's'}."
+        return f"{shown} messages." if shown > COUNTED_AT_A_GLANCE else ""
     many = "an unknown number of" if total is None else str(total)
     from_number = f", from number {position + 1}" if position else ""
     return f"{shown} of {many} messages{from_number}."

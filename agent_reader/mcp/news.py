@@ -13,7 +13,7 @@ from typing import Final
 
 from agent_reader.mcp.call import Call
 from agent_reader.mcp.cursors import Cursor
-from agent_reader.mcp.lines import HEADER_PARTS, LINE_PARTS, ListWriter, roles_of
+from agent_reader.mcp.lines import COUNTED_AT_A_GLANCE, HEADER_PARTS, LINE_PARTS, ListWriter, roles_of
 from agent_reader.query import email_query, parse_email_query
 from agent_reader.store.change_log import CannotCalculateChanges
 from agent_reader.store.changes import DataType
@@ -70,10 +70,10 @@ class News:
 
 
 _SAID: Final = {
-    Look.FIRST: "The last 24 hours: {messages}",
-    Look.NEXT: "New: {messages}",
-    Look.AGAIN: "The index was made anew, this token sees other mail, or the last look was long ago: mail of the last "
-    "week is told again: {messages}",
+    Look.FIRST: "Last 24 hours",
+    Look.NEXT: "New",
+    Look.AGAIN: "The index was made anew, this token sees other mail, or the last look was long ago; mail of the last "
+    "week is told again",
 }
 
 
@@ -86,14 +86,13 @@ def whats_new(call: Call) -> None:
     limit = call.arguments.number("limit", 1, MAX_NEWS_LIMIT) or DEFAULT_NEWS_LIMIT
     news = gather(call, limit, call.arguments.text("cursor"))
     previews = call.arguments.flag("previews") or False
-    passed = f"; {news.passed_over} in Sent, Drafts, Junk or Trash passed over" if news.passed_over else ""
-    count = len(news.emails)
-    messages = "1 message" if count == 1 else f"{count or 'no'} messages"
-    call.sheet.ours(f"{_SAID[news.look].format(messages=messages)}{passed}.")
-    writer = ListWriter(call, takes_unread_for_granted=True)
+    brief = call.arguments.flag("brief") or False
+    call.sheet.ours(_said(news))
+    writer = ListWriter(call, takes_unread_for_granted=True, brief=brief)
     for email in news.emails:
         written = writer.write(email, None if previews else "")
         assert written, "as many lines as there are at most have room"
+    count = len(news.emails)
     call.shows((email.id for email in news.emails), *(LINE_PARTS if previews else HEADER_PARTS))
     if not peek:
         call.moves_to(Cursor(news.state, news.floor, call.now))
@@ -102,6 +101,14 @@ def whats_new(call: Call) -> None:
         call.sheet.closing(f'These are the newest {count} of {news.total}; the others: search_mail(after="{since}")')
     if news.more:
         call.sheet.closing(f'More: whats_new(peek=true, cursor="{news.state}")' if peek else "More: whats_new() again.")
+
+
+def _said(news: News) -> str:
+    passed = f"; {news.passed_over} in Sent, Drafts, Junk or Trash passed over" if news.passed_over else ""
+    count = len(news.emails)
+    if 0 < count <= COUNTED_AT_A_GLANCE:
+        return f"{_SAID[news.look]}{passed}:"
+    return f"{_SAID[news.look]}: {count or 'no'} messages{passed}."
 
 
 def gather(call: Call, limit: int, after: str | None = None) -> News:

@@ -68,11 +68,12 @@ TOOLS: Final = (
         "whats_new",
         "What is new",
         "New mail since this agent's last call (the first: the last 24 hours), a line each, oldest first, unread "
-        "unless it says read. The place is remembered across restarts; peek=true leaves it where it is. Start here.",
+        "unless it says read. The place is remembered; peek=true leaves it where it is.",
         {
             "peek": _flag("true: tell the same again next time."),
             "limit": _number(f"Lines, {DEFAULT_NEWS_LIMIT} if left out.", 1, MAX_NEWS_LIMIT),
-            "previews": _flag("true: with the beginning of each text; twice as long."),
+            "previews": _flag("true: with the beginning of each text."),
+            "brief": _flag("true: without addresses."),
             "cursor": _text("To go on peeking, from the answer before."),
         },
         (),
@@ -97,6 +98,7 @@ TOOLS: Final = (
             "flagged": _flag("Flagged or not."),
             "order": {"type": "string", "enum": ["newest", "oldest"], "description": "Which come first."},
             "limit": _number(f"Lines, {DEFAULT_SEARCH_LIMIT} if left out.", 1, MAX_SEARCH_LIMIT),
+            "brief": _flag("true: name and hit, or else subject, alone; half as long."),
             "cursor": _text("To go on, from the answer before."),
         },
         (),

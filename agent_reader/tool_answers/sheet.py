@@ -44,7 +44,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class _Ours:
-    line: str
+    # None where a place was kept and nothing came of it.
+    line: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +73,13 @@ class Sheet:
         self._entries.append(_Ours(line))
 
     def place(self) -> Callable[[str], None]:
-        """Keep a place for a line of ours that is known later; the room for it is taken now."""
+        """Keep a place for a line of ours that is known later, none if it is empty; the room for it is taken now."""
         self._left -= _AFTER_LIST_CHARACTERS
         number = len(self._entries)
-        self._entries.append(_Ours(""))
+        self._entries.append(_Ours(None))
 
         def write(line: str) -> None:
-            self._entries[number] = _Ours(line)
+            self._entries[number] = _Ours(line or None)
 
         return write
 
@@ -113,14 +114,14 @@ class Sheet:
     def text(self, random_octets: Callable[[int], bytes]) -> str:
         """Return the answer."""
         payloads = [entry.untrusted for entry in self._entries if isinstance(entry, _Fenced)]
-        lines = [entry.line if isinstance(entry, _Ours) else entry.head for entry in self._entries]
+        lines = [(entry.line or "") if isinstance(entry, _Ours) else entry.head for entry in self._entries]
         # The mark is in none of our lines either, so that a line either begins with it or is ours.
         fence = Fence(random_octets, *payloads, *lines, *self._closing, nonce_octets=SHORT_NONCE_OCTETS)
         written = [RULE.format(mark=fence.nonce)] if payloads else []
         for entry in self._entries:
             match entry:
                 case _Ours(line):
-                    written.append(line)
+                    written += [] if line is None else [line]
                 case _Fenced(untrusted, head):
                     written.append(f"{head} {fence.marked(untrusted)}" if head else fence.marked(untrusted))
         return "\n".join([*written, *self._closing])

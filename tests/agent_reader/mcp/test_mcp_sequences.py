@@ -146,12 +146,22 @@ def worlds() -> Iterator[Callable[[], AbstractContextManager[World]]]:
         yield world
 
 
-def walk(depth: int) -> int:
-    """Call every sequence of up to `depth` calls that leads to a state not seen before; return how many were called."""
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """How many calls were made, and how many states were new after so many in a row, beginning with none."""
+
+    calls: int
+    states_by_depth: tuple[int, ...]
+
+
+def walk(depth: int) -> Walked:
+    """Call every sequence of up to `depth` calls that begins with one that leads to a state not seen before."""
     waiting: list[tuple[int, ...]] = [()]
-    seen: set[tuple[Any, ...]] = set()
+    states = [1] + [0] * depth
     called = 0
     with worlds() as new_world:
+        with new_world() as standing:
+            seen = {standing.seen()}
         while waiting:
             path = waiting.pop(0)
             for letter in range(len(ALPHABET)):
@@ -165,15 +175,18 @@ def walk(depth: int) -> int:
                     state = standing.seen()
                 if state not in seen:
                     seen.add(state)
+                    states[len(path) + 1] += 1
                     if len(path) + 1 < depth:
                         waiting.append((*path, letter))
-    return called
+    return Walked(called, tuple(states))
 
 
 def test_no_two_calls_in_a_row_change_the_mailbox_or_write_more_than_proposals() -> None:
     assert 15 == len(ALPHABET)
-    assert walk(2) > 60
+    assert walk(2).calls > 60
 
 
 if __name__ == "__main__":
-    sys.stdout.write(f"{walk(int(sys.argv[1]))} calls\n")
+    walked = walk(int(sys.argv[1]))
+    by_depth = ", ".join(map(str, walked.states_by_depth))
+    sys.stdout.write(f"{walked.calls} calls; new states after 0, 1, ... calls in a row: {by_depth}\n")

@@ -171,6 +171,7 @@ class Ours(Server):
             mailbox=task.mailbox,
             limit=self.asked_lines,
             cursor=self._cursor if page else None,
+            brief=self.careful or None,
             **({"from": task.sender} if task.sender else {}),
         )
         found = re.search(r'cursor="([^"]+)"', text)
@@ -186,7 +187,7 @@ class Ours(Server):
         await bill.call("read_thread", id=hit.id)
 
     async def news(self, bill: Bill, since: datetime) -> None:  # noqa: ARG002 - its first look is a day
-        await bill.call("whats_new", peek=True, limit=self.asked_lines)
+        await bill.call("whats_new", peek=True, limit=self.asked_lines, brief=self.careful or None)
 
     async def attachment(self, bill: Bill, task: Task, hit: Hit) -> None:  # noqa: ARG002 - the interface
         await bill.call("read_attachment", id=hit.id)
