@@ -31,7 +31,7 @@ def metrics(accounts: Sequence[Account], store: Store, access: Access, now: Call
 def health(accounts: Sequence[Account], store: Store, access: Access, are_alive: Callable[[], bool]) -> Health:
     """Return whether every account's worker lives, the read log can be read, and no account is stale."""
     access.recorded()
-    stale = [account.id for account in accounts if not store.account_status(account.id).fresh]
+    stale = [account.id for account in accounts if not store.is_fresh(account.id)]
     alive = are_alive()
     return Health(alive and not stale, {"workers": alive, "stale": len(stale), "accounts": len(accounts)})
 
@@ -42,7 +42,7 @@ def _of_account(account: Account, store: Store, now: datetime) -> Iterator[Measu
     if status.settled_at is not None:
         lag = max(0.0, (now - status.settled_at).total_seconds())
         yield Measure("mailwarrant_sync_lag_seconds", lag, labels)
-    yield Measure("mailwarrant_index_fresh", float(store.account_status(account.id).fresh), labels)
+    yield Measure("mailwarrant_index_fresh", float(store.is_fresh(account.id)), labels)
     yield Measure("mailwarrant_index_messages", float(progress.messages), labels)
     if progress.expected is not None:
         coverage = min(1.0, progress.messages / progress.expected) if progress.expected else 1.0

@@ -61,7 +61,7 @@ def _report(store: "Store", settings: ReaderSettings) -> "StatusReport":
                 account.id,
                 store.status(account.id),
                 store.progress(account.id),
-                is_fresh=store.account_status(account.id).fresh,
+                is_fresh=store.is_fresh(account.id),
                 daily_octets=account.daily_octets,
             )
         )

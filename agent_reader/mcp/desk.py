@@ -34,7 +34,7 @@ from agent_reader.query.errors import too_large
 from agent_reader.query.patience import Abandoned, Patience
 from agent_reader.scope import Scope
 from agent_reader.store.snapshot import Snapshot
-from agent_reader.store.status import MirrorStatus
+from agent_reader.store.status import Standing
 from agent_reader.store.store import FRESH_WITHIN
 from agent_reader.tool_answers.arguments import Arguments
 from agent_reader.tool_answers.refusals import ToolRefused, missing_argument, unknown_tool
@@ -70,7 +70,7 @@ class Index(Protocol):
     def snapshot(self, account_id: str, scope: Scope) -> AbstractContextManager[Snapshot]:
         """Give one consistent view of what a scope lets through of an account."""
 
-    def status(self, account_id: str) -> MirrorStatus:
+    def standing(self, account_id: str) -> Standing:
         """Tell how whole and fresh the mirror of an account is."""
 
 
@@ -259,7 +259,7 @@ class Desk:
         return named
 
     def _standing(self, account_id: str) -> str:
-        status = self.index.status(account_id)
+        status = self.index.standing(account_id)
         failed = "" if status.failure is None else f" The last look at the mail server failed ({status.failure.code})."
         if status.settled_at is None:
             return (

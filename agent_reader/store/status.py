@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 import apsw
 
 from agent_reader.sync.mirror import SetAside
+
+STANDING: Final = "SELECT settled_at, failed_at, failure_code, failure_detail, failure_fix FROM account"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +28,29 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorStatus:
-    """`set_aside` pairs each message that could not be had with its mailbox's name. Times are aware UTC."""
+class Standing:
+    """When the last whole round ended (aware UTC), and why the last one ended early if it did.
 
-    messages: int
+    One row says it, however large the account: it is asked for with each tool call and each look of a monitor.
+    """
+
     settled_at: datetime | None
     failure: Failure | None
-    set_aside: tuple[tuple[str, SetAside], ...]
 
     def is_fresh(self, now: datetime, within: timedelta) -> bool:
         """Whether a whole round ended within that time and none has failed since."""
         return self.failure is None and self.settled_at is not None and now - self.settled_at <= within
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorStatus(Standing):
+    """What is told of a mirror besides, counted for whoever looks at it.
+
+    `set_aside` pairs each message that could not be had with its mailbox's name.
+    """
+
+    messages: int
+    set_aside: tuple[tuple[str, SetAside], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +66,26 @@ def moment_of(seconds: int | None) -> datetime | None:
     return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
-def read_status(connection: apsw.Connection) -> MirrorStatus:
-    """Return the status; inside a snapshot it is that snapshot's."""
-    row = connection.execute(
-        "SELECT settled_at, failed_at, failure_code, failure_detail, failure_fix, "
-        "(SELECT count(*) FROM emails WHERE visible) FROM account"
-    ).fetchone()
+def read_standing(connection: apsw.Connection) -> Standing:
+    """Return how fresh the mirror is; inside a snapshot it is that snapshot's."""
+    row = connection.execute(STANDING).fetchone()
     assert row is not None
-    settled_at, failed_at, code, detail, fix, messages = row
+    settled_at, *failure = row
+    return Standing(moment_of(settled_at), Failure.of(*failure))
+
+
+def read_status(connection: apsw.Connection) -> MirrorStatus:
+    """Return the status; inside a snapshot it is that snapshot's. It counts every Email."""
+    standing = read_standing(connection)
+    messages = connection.execute("SELECT count(*) FROM emails WHERE visible").get
     aside = connection.execute(
         "SELECT m.name, s.uid, s.code, s.cause, s.fix FROM set_aside s JOIN mailboxes m ON m.key = s.mailbox_key "
         "ORDER BY m.name, s.uid"
     )
     return MirrorStatus(
+        settled_at=standing.settled_at,
+        failure=standing.failure,
         messages=int(messages),
-        settled_at=moment_of(settled_at),
-        failure=Failure.of(failed_at, code, detail, fix),
         set_aside=tuple((str(name), SetAside(uid, cd, cause, mend)) for name, uid, cd, cause, mend in aside),
     )
 

@@ -25,7 +25,7 @@ from agent_reader.store.progress import Progress, read_progress
 from agent_reader.store.reading_pool import ReadingPool, ReadingShare, process_count
 from agent_reader.store.reading_room import ReadingRoom
 from agent_reader.store.snapshot import MailboxCounts, Snapshot
-from agent_reader.store.status import Failure, Location, MirrorStatus, read_status
+from agent_reader.store.status import Failure, Location, MirrorStatus, Standing, read_standing, read_status
 from shared.link import MAX_COPIES, AccountStatus
 
 # Sync makes a round a few times an hour where it cannot be pushed to; ten minutes without one is worth a word.
@@ -184,18 +184,24 @@ class Store:
         """Return where copies of an Email lie, as far as the mirror knows."""
         with self.snapshot(account_id) as snapshot:
             copies = snapshot.copies(email_id, MAX_COPIES)
-            status = read_status(snapshot.connection)
-        return Location(copies, self._is_fresh(status))
+            standing = read_standing(snapshot.connection)
+        return Location(copies, self._is_fresh(standing))
 
     def status(self, account_id: str) -> MirrorStatus:
         """Return how whole and fresh the mirror of an account is."""
         with self.snapshot(account_id) as snapshot:
             status = read_status(snapshot.connection)
-        if status.failure is None and self._has_no_room():
-            # On a full disk no failure can be noted, so it is seen here.
-            full = Failure(self._clock(), IndexFull.code, IndexFull.detail, IndexFull.fix)
-            return replace(status, failure=full)
-        return status
+        return replace(status, failure=self._failure(status))
+
+    def standing(self, account_id: str) -> Standing:
+        """Return how fresh the mirror of an account is, without counting anything."""
+        with self.snapshot(account_id) as snapshot:
+            standing = read_standing(snapshot.connection)
+        return replace(standing, failure=self._failure(standing))
+
+    def is_fresh(self, account_id: str) -> bool:
+        """Whether the mirror of an account is as fresh as it should be."""
+        return self._is_fresh(self.standing(account_id))
 
     def progress(self, account_id: str) -> Progress:
         """Return how far each mailbox of an account has come."""
@@ -269,8 +275,14 @@ class Store:
         disk = os.statvfs(self._folder)
         return disk.f_bavail * disk.f_frsize < _LEAST_ROOM_OCTETS
 
-    def _is_fresh(self, status: MirrorStatus) -> bool:
-        return status.is_fresh(self._clock(), self._fresh_within)
+    def _failure(self, standing: Standing) -> Failure | None:
+        if standing.failure is None and self._has_no_room():
+            # On a full disk no failure can be noted, so it is seen here.
+            return Failure(self._clock(), IndexFull.code, IndexFull.detail, IndexFull.fix)
+        return standing.failure
+
+    def _is_fresh(self, standing: Standing) -> bool:
+        return standing.is_fresh(self._clock(), self._fresh_within)
 
     def _take(self, account_id: str) -> apsw.Connection:
         self.account(account_id)

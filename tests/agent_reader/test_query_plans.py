@@ -5,15 +5,21 @@ What would cost a pass over the account, a sort of all hits or a table made for 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
 
+import apsw
 import pytest
 
 from agent_reader.query import parse_email_query
 from agent_reader.query.filters import resolve
 from agent_reader.scope import Scope
 from agent_reader.store import header_search
+from agent_reader.store.database import account_file
 from agent_reader.store.statements import count_statement, rows_statement
+from agent_reader.store.status import STANDING, read_standing, read_status
 from shared.message import JSON
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, letter, mirrored
 
@@ -139,3 +145,39 @@ def test_not_of_what_names_a_message_looks_into_no_other_header(account: Mirrore
         finally:
             header_search.offer(connection)
     assert (48, ["<7@x>"]) == (found, looked)
+
+
+def test_how_fresh_an_account_is_costs_the_same_with_a_hundred_thousand_emails(tmp_path: Path) -> None:
+    # Each tool call asks it; the count, which is a walk over all Emails, is for whoever looks at a status.
+    with mirrored(tmp_path) as account:
+        account.begin("INBOX")
+        account.add("INBOX", fetched(1, letter("one")))
+        with closing(apsw.Connection(str(account_file(tmp_path, ACCOUNT)))) as connection:
+            columns = [str(row[1]) for row in connection.execute("PRAGMA table_info(emails)")]
+            made = {"key": "e.key + n", "id": "e.id || n"}
+            connection.execute(
+                f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 100000) "
+                f"INSERT INTO emails ({', '.join(columns)}) "
+                f"SELECT {', '.join(made.get(each, f'e.{each}') for each in columns)} FROM emails e, numbers"
+            )
+        with account.store.snapshot(ACCOUNT) as snapshot:
+            plan = [str(row[3]) for row in snapshot.connection.execute(f"EXPLAIN QUERY PLAN {STANDING}")]
+            steps = {name: _steps(snapshot.connection, read) for name, read in READS.items()}
+        assert ["SCAN account"] == plan
+        assert 100_001 == account.store.status(ACCOUNT).messages
+        assert steps["standing"] < 100
+        assert steps["status"] > 100_000
+
+
+READS = {"standing": read_standing, "status": read_status}
+
+
+def _steps(connection: apsw.Connection, read: Callable[[apsw.Connection], object]) -> int:
+    """How many steps of SQLite's machine it takes, to the next ten."""
+    looks = itertools.count()
+    connection.set_progress_handler(lambda: next(looks) < 0, 10)
+    try:
+        read(connection)
+    finally:
+        connection.set_progress_handler(None)
+    return 10 * next(looks)
