@@ -38,13 +38,23 @@ def fresh_tree(folder: Path) -> Path:
     if not ready.exists() or ready.read_text() != packages:
         shutil.rmtree(base, ignore_errors=True)
         base.mkdir(parents=True)
-        _run("debootstrap", "--variant=minbase", f"--include={packages}", release(), str(base / "tree"), MIRROR)
+        # In a mount namespace of its own: a /proc that it left there would be copied, all the memory in it.
+        _run(
+            "unshare",
+            "--mount",
+            "debootstrap",
+            "--variant=minbase",
+            f"--include={packages}",
+            release(),
+            str(base / "tree"),
+            MIRROR,
+        )
         for file in ("/etc/resolv.conf", "/etc/pip.conf", "/etc/ssl/certs/ca-certificates.crt"):
             if Path(file).exists():
                 shutil.copy(file, f"{base}/tree{file}")
         ready.write_text(packages)
     tree = folder / "tree"
-    _run("cp", "-a", "--reflink=auto", str(base / "tree"), str(tree))
+    _run("cp", "-a", "--one-file-system", "--reflink=auto", str(base / "tree"), str(tree))
     install_code(tree)
     return tree
 
