@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 
 from agent_reader.jmap.asking import Asking
-from agent_reader.jmap.shown_parts import FoundEmails, ShownEmail, shown_email, shows_text
+from agent_reader.jmap.shown_parts import FoundEmails
 from agent_reader.query.errors import too_large
+from agent_reader.query.shown_email import ShownEmail, shows_text
 
 
 class EmailsWritten:
@@ -17,9 +18,9 @@ class EmailsWritten:
         self._asking, self._name, self._brackets = asking, name, brackets
         self._shown: list[ShownEmail] = []
 
-    def put(self, email: Mapping[str, Any]) -> None:
-        """Write an Email of Email/get. Raises requestTooLarge where the answer has no room for it."""
-        self._write(msgspec.json.encode(email), shown_email(email))
+    def put(self, email: bytes, shown: ShownEmail) -> None:
+        """Write the JSON of an Email of Email/get. Raises requestTooLarge where the answer has no room for it."""
+        self._write(email, shown)
 
     def put_parsed(self, blob_id: str, email: Mapping[str, Any], email_id: str) -> None:
         """Write an Email of Email/parse, which lies in the message that has this id. Raises as `put` does."""
@@ -42,11 +43,11 @@ class EmailsWritten:
         sheet = self._asking.sheet
         if sheet.octets + len(encoded) > self._asking.limits.max_answer_octets:
             raise too_large()
-        if self._shown:
-            sheet.write(b",")
-        else:
+        if not self._shown:
             self._open()
-        sheet.write(encoded)
+            sheet.write(encoded)
+        else:
+            sheet.write(b"," + encoded)
         self._shown.append(shown)
 
     def _open(self) -> None:

@@ -22,6 +22,7 @@ class Sheet:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_OCTETS, dir=None if folder is None else str(folder))  # noqa: SIM115 - `close` ends it
+        self._is_at_end = True
         self.octets = 0
 
     def __enter__(self) -> Self:
@@ -34,18 +35,24 @@ class Sheet:
 
     def write(self, octets: bytes) -> None:
         """Append octets."""
-        self._file.seek(self.octets)
+        if not self._is_at_end:
+            self._file.seek(self.octets)
+        # Where a disk that is full ends this half way, the end is elsewhere.
+        self._is_at_end = False
         self._file.write(octets)
+        self._is_at_end = True
         self.octets += len(octets)
 
     def cut(self, octets: int) -> None:
         """Take back everything after so many octets."""
         self._file.seek(octets)
         self._file.truncate()
+        self._is_at_end = True
         self.octets = octets
 
     def read(self, start: int, end: int) -> bytes:
         """Return the octets from `start` up to, not including, `end`."""
+        self._is_at_end = False
         self._file.seek(start)
         return self._file.read(end - start)
 

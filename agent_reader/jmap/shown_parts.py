@@ -1,27 +1,9 @@
-"""Which parts of each message an answer shows, in words for the read log."""
+"""What an answer shows of each message, in words for the read log."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-# What says nothing of the content: where a message lies, and what the server calls it.
-_PLACE: Final = frozenset({"id", "blobId", "threadId", "mailboxIds", "keywords", "size", "receivedAt"})
-_HEADER: Final = frozenset(
-    {
-        *("messageId", "inReplyTo", "references", "sender", "from", "to", "cc", "bcc", "replyTo", "subject", "sentAt"),
-        "headers",
-    }
-)
-_STRUCTURE: Final = frozenset({"bodyStructure", "textBody", "htmlBody", "attachments", "hasAttachment"})
-
-
-@dataclass(frozen=True, slots=True)
-class ShownEmail:
-    """What an answer shows of an Email: `parts` in words, and whether text of its body is among them."""
-
-    id: str
-    has_text: bool
-    parts: tuple[str, ...]
+from agent_reader.query.shown_email import ShownEmail, parts_of
 
 
 class FoundEmails(dict[str, Any]):
@@ -32,17 +14,6 @@ class FoundEmails(dict[str, Any]):
         self.shown = shown
 
 
-def shown_email(email: Mapping[str, Any]) -> ShownEmail:
-    """Return what an answer to Email/get shows by this Email."""
-    return ShownEmail(str(email["id"]), shows_text(email), tuple(dict.fromkeys(_parts(email))))
-
-
-def shows_text(email: Mapping[str, Any]) -> bool:
-    """Whether text of a body is there; a part that was cut to nothing shows none, an empty one all that it has."""
-    parts = [*email.get("bodyValues", {}).values(), *([email["newText"]] if "newText" in email else ())]
-    return any(part["value"] or not part["isTruncated"] for part in parts)
-
-
 def parts_shown(found: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return (Email id, parts) of each Email that an answer shows: header, structure, text/1, part B..., ..."""
     if isinstance(found, FoundEmails):
@@ -50,27 +21,5 @@ def parts_shown(found: Mapping[str, Any]) -> tuple[tuple[str, tuple[str, ...]], 
     emails = found.get("list")
     if not isinstance(emails, list | tuple):
         return ()
-    shown = (
-        (email.get("id", email.get("emailId")), tuple(dict.fromkeys(_parts(email))))
-        for email in emails
-        if isinstance(email, Mapping)
-    )
+    shown = ((email.get("id", email.get("emailId")), parts_of(email)) for email in emails if isinstance(email, Mapping))
     return tuple((str(email_id), parts) for email_id, parts in shown if parts and str(email_id)[:1] in {"M", "X", "E"})
-
-
-def _parts(email: Mapping[str, Any]) -> Iterator[str]:
-    if "emailId" in email:
-        # A SearchSnippet: what is null shows nothing.
-        yield from (f"snippet of {name}" for name in ("subject", "preview") if email[name] is not None)
-        return
-    for name, value in email.items():
-        if name == "bodyValues" and isinstance(value, Mapping):
-            yield from (f"text/{part_id}" for part_id in value)
-        elif name == "textOfAttachment" and isinstance(value, Mapping):
-            yield from (f"attachment/{part_id}" for part_id, each in value.items() if "value" in each)
-        elif name in _HEADER or name.startswith("header:"):
-            yield "header"
-        elif name in _STRUCTURE:
-            yield "structure"
-        elif name not in _PLACE:
-            yield name

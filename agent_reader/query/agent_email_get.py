@@ -1,10 +1,12 @@
 """Email/get with the extension for agents: its properties, a budget over the answer, and texts read in pieces."""
 
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from agent_reader.query import arguments
 from agent_reader.query.agent_properties import (
@@ -18,11 +20,24 @@ from agent_reader.query.agent_properties import (
     text_of_attachment,
     texts_in,
 )
-from agent_reader.query.email_get import EmailGetArguments, email_as_asked, parse_email_get, reads_messages
+from agent_reader.query.email_get import (
+    EmailGetArguments,
+    Put,
+    content_as_asked,
+    digest_of,
+    is_whole,
+    joined,
+    parse_email_get,
+    properties_of_row,
+    reads_messages,
+    row_of,
+    written_once,
+)
 from agent_reader.query.errors import invalid
 from agent_reader.query.kept_readings import KeptReadings
 from agent_reader.query.windows import LEAST_WINDOW_OCTETS, Budget, Windowed
 from agent_reader.store.snapshot import Snapshot, StoredEmail
+from agent_reader.store.written import Written
 from shared.message import JSON, Message
 
 # Below this not even the properties of one Email fit, and a whole answer would be what was left out.
@@ -53,25 +68,7 @@ class AgentGetResult:
     """What Email/get answers besides its Emails: `left_out` names what the budget and the windows left out."""
 
     not_found: tuple[str, ...]
-    left_out: Mapping[str, JSON]
-
-
-@dataclass(slots=True)
-class _LeftOut:
-    ids: list[str] = field(default_factory=list)
-    texts: list[JSON] = field(default_factory=list)
-
-    def note(self, email_id: str, text: Windowed) -> None:
-        if text.is_cut:
-            self.texts.append(
-                {
-                    "id": email_id,
-                    "property": text.name,
-                    "partId": text.part_id,
-                    "windowStart": text.end,
-                    "octets": len(text.whole) - text.end,
-                }
-            )
+    left_out: Mapping[str, Any]
 
 
 def parse_agent_email_get(untrusted: Mapping[str, JSON]) -> AgentEmailGetArguments:
@@ -96,7 +93,7 @@ def agent_email_get(
     snapshot: Snapshot,
     asked: AgentEmailGetArguments,
     fetch: FetchMessage,
-    put: Callable[[dict[str, JSON]], None],
+    put: Put,
     go_on: Callable[[], None] = lambda: None,
     readings: KeptReadings | None = None,
 ) -> AgentGetResult:
@@ -104,29 +101,76 @@ def agent_email_get(
 
     `fetch` is asked for attachments that the store does not keep. `readings` are those of the whole request.
     """
-    ids = tuple(dict.fromkeys(asked.plain.ids or ()))
-    found = snapshot.emails(ids)
-    budget, left_out = Budget(asked.max_total_bytes), _LeftOut()
-    fetching = _Fetching(fetch)
-    readings = KeptReadings() if readings is None else readings
-    has_to_read = bool(asked.agent_properties) or reads_messages(asked.plain)
-    for email in found.values():
-        go_on()
-        if not left_out.ids:
-            with snapshot.room.place(email.size, go_on) if has_to_read else nullcontext():
-                answer, texts = _answer(snapshot, email, asked, fetching, readings)
-                if budget.has_room_for(answer, texts):
-                    put(answer)
-                    for text in texts:
-                        left_out.note(email.id, text)
-                    continue
-        # In the order that was asked for: whoever goes on asks for these.
-        left_out.ids.append(email.id)
-    not_found = tuple(each for each in ids if each not in found)
-    return AgentGetResult(not_found, {"ids": left_out.ids, "texts": left_out.texts})
+    missing = dict.fromkeys(asked.plain.ids or ())
+    ids, left_out = list(missing), list[str]()
+    giving = _Giving(snapshot, asked, _Fetching(fetch), put, go_on, KeptReadings() if readings is None else readings)
+    with closing(snapshot.each_email(ids, with_documents=giving.has_to_read)) as emails:
+        for email in emails:
+            go_on()
+            del missing[email.id]
+            if left_out or not giving.give(email):
+                # In the order that was asked for: whoever goes on asks for these.
+                left_out.append(email.id)
+    texts = [msgspec.Raw(each) for each in giving.cut]
+    return AgentGetResult(tuple(missing), {"ids": left_out, "texts": texts})
 
 
-def _answer(
+class _Giving:
+    """Gives the Emails of one answer, one after the other, until the budget has no room for one."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        asked: AgentEmailGetArguments,
+        fetching: "_Fetching",
+        put: Put,
+        go_on: Callable[[], None],
+        readings: KeptReadings,
+    ) -> None:
+        self._snapshot, self._asked, self._fetching = snapshot, asked, fetching
+        self._put, self._go_on, self._readings = put, go_on, readings
+        self._budget = Budget(asked.max_total_bytes)
+        self._of_row = properties_of_row(asked.plain)
+        # A budget says how much of what is written is given, not what is written.
+        self._question = digest_of(replace(asked, plain=replace(asked.plain, ids=None), max_total_bytes=None))
+        self.has_to_read = bool(asked.agent_properties) or reads_messages(asked.plain)
+        self.cut = list[bytes]()
+
+    def give(self, email: StoredEmail) -> bool:
+        """Give an Email, or say that there is no room for it."""
+        known = self._snapshot.written.find(email.id, self._question, email.source)
+        if known is not None and self._give_whole(email, known):
+            return True
+        with self._snapshot.room.place(email.size, self._go_on) if self.has_to_read else nullcontext():
+            return self._read_and_give(email)
+
+    def _give_whole(self, email: StoredEmail, written: Written) -> bool:
+        octets, shown = joined(email, self._of_row, written)
+        if not self._budget.takes(len(octets)):
+            return False
+        self._put(octets, shown)
+        self.cut += written.cut
+        return True
+
+    def _read_and_give(self, email: StoredEmail) -> bool:
+        times_asked = self._fetching.times_asked
+        content, texts = _content(self._snapshot, email, self._asked, self._fetching, self._readings)
+        written = _written(email, content, texts)
+        # What the mail server gave, or did not, is nothing that the store keeps.
+        if self._fetching.times_asked == times_asked and is_whole(email, has_to_read=self.has_to_read):
+            self._snapshot.written.keep(email.id, self._question, email.source, written)
+        if self._give_whole(email, written):
+            return True
+        if not self._budget.can_hold(len(row_of(email, self._of_row)), content, texts):
+            return False
+        return self._give_whole(email, _written(email, content, texts))
+
+
+def _written(email: StoredEmail, content: dict[str, JSON], texts: Iterable[Windowed]) -> Written:
+    return written_once(content, (text.rest(email.id) for text in texts if text.is_cut))
+
+
+def _content(
     snapshot: Snapshot,
     email: StoredEmail,
     asked: AgentEmailGetArguments,
@@ -134,8 +178,8 @@ def _answer(
     readings: KeptReadings,
 ) -> tuple[dict[str, JSON], list[Windowed]]:
     # Read once here also where it is too large to be kept for the request, and not at all where nothing asks for it.
-    kept = cache(lambda: readings.of(snapshot, email.key))
-    answer = email_as_asked(email, replace(asked.plain, max_body_value_bytes=0), lambda: kept().message)
+    kept = cache(lambda: readings.of(snapshot, email))
+    answer = content_as_asked(email, replace(asked.plain, max_body_value_bytes=0), lambda: kept().message)
     texts: list[Windowed] = []
     for name in asked.agent_properties:
         match name:
@@ -166,8 +210,10 @@ class _Fetching:
 
     def __init__(self, fetch: FetchMessage) -> None:
         self._fetch, self._left = fetch, MAX_MESSAGES_FETCHED
+        self.times_asked = 0
 
     def message(self, email: StoredEmail) -> Message | str:
+        self.times_asked += 1
         if self._left == 0:
             return NOT_FETCHED
         self._left -= 1

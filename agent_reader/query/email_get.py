@@ -1,16 +1,21 @@
 """Email/get: what an Email looks like, from what the store keeps of it (RFC 8621 §4.2)."""
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from agent_reader.query import arguments
 from agent_reader.query.errors import invalid
 from agent_reader.query.results import GetResult
+from agent_reader.query.shown_email import ShownEmail, parts_of, shows_text
 from agent_reader.store.document import StoredPart
 from agent_reader.store.snapshot import Snapshot, StoredEmail
+from agent_reader.store.written import Written
 from shared.message import (
     DEFAULT_BODY_PROPERTIES,
     DEFAULT_EMAIL_PROPERTIES,
@@ -37,6 +42,9 @@ _ARGUMENTS: Final = frozenset(
         "maxBodyValueBytes",
     }
 )
+
+
+_encode: Final = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,29 +103,44 @@ def email_get(
     )
     _check(asked.properties or (), asked.body_properties or ())
     answers: list[dict[str, JSON]] = []
-    not_found = email_get_as_asked(snapshot, asked, answers.append)
+    not_found = email_get_as_asked(snapshot, asked, lambda email, _: answers.append(msgspec.json.decode(email)))
     return GetResult(tuple(answers), not_found, snapshot.state)
 
 
+# Takes the JSON of an Email, and what of it the read log is to know.
+Put = Callable[[bytes, ShownEmail], None]
+
+
 def email_get_as_asked(
-    snapshot: Snapshot,
-    asked: EmailGetArguments,
-    put: Callable[[dict[str, JSON]], None],
-    go_on: Callable[[], None] = lambda: None,
+    snapshot: Snapshot, asked: EmailGetArguments, put: Put, go_on: Callable[[], None] = lambda: None
 ) -> tuple[str, ...]:
     """Give each Email that was asked for to `put`, in order, and return the ids that are not found.
 
     One message is in memory at a time; `put` writes it down, or raises where there is no room for it. How many ids may
     be named is the caller's business. `go_on` is called before each message and raises where nobody waits for the rest.
     """
-    ids = tuple(dict.fromkeys(asked.ids or ()))
-    found = snapshot.emails(ids)
+    missing = dict.fromkeys(asked.ids or ())
+    ids, of_row, question = list(missing), properties_of_row(asked), digest_of(replace(asked, ids=None))
     has_to_read = reads_messages(asked)
-    for email in found.values():
-        go_on()
-        with snapshot.room.place(email.size, go_on) if has_to_read else nullcontext():
-            put(email_as_asked(email, asked, partial(snapshot.message, email.key)))
-    return tuple(each for each in ids if each not in found)
+    with closing(snapshot.each_email(ids, with_documents=has_to_read)) as emails:
+        for email in emails:
+            go_on()
+            del missing[email.id]
+            known = snapshot.written.find(email.id, question, email.source)
+            if known is not None:
+                put(*joined(email, of_row, known))
+                continue
+            with snapshot.room.place(email.size, go_on) if has_to_read else nullcontext():
+                written = written_once(content_as_asked(email, asked, partial(snapshot.message_of, email)))
+                put(*joined(email, of_row, written))
+            if is_whole(email, has_to_read=has_to_read):
+                snapshot.written.keep(email.id, question, email.source, written)
+    return tuple(missing)
+
+
+def digest_of(question: object) -> bytes:
+    """Return a digest of a question, a value whose repr says all of it: what was written for it is found by that."""
+    return hashlib.sha256(repr(question).encode("utf-8", "surrogatepass")).digest()
 
 
 def reads_messages(asked: EmailGetArguments) -> bool:
@@ -125,20 +148,48 @@ def reads_messages(asked: EmailGetArguments) -> bool:
     return not _IN_ROW_OR_SUMMARY.issuperset(_wanted(asked.properties))
 
 
-def email_as_asked(
+def is_whole(email: StoredEmail, *, has_to_read: bool) -> bool:
+    """Whether all that an answer is made from came with the Email: a large document did not."""
+    return email.packed_document is not None or not has_to_read
+
+
+def properties_of_row(asked: EmailGetArguments) -> tuple[str, ...]:
+    """Return the properties that are asked for and may change: they are never kept."""
+    return tuple(name for name in _wanted(asked.properties) if name in _FROM_ROW)
+
+
+def written_once(content: Mapping[str, JSON], cut: Iterable[JSON] = ()) -> Written:
+    """Return what an answer says of an Email's content, and which of its texts go on."""
+    members = msgspec.json.encode(content)[1:-1]
+    return Written(members, parts_of(content), shows_text(content), tuple(map(msgspec.json.encode, cut)))
+
+
+def joined(email: StoredEmail, of_row: Sequence[str], written: Written) -> tuple[bytes, ShownEmail]:
+    """Return the JSON of an Email, and what of it the read log is to know."""
+    row = row_of(email, of_row)
+    octets = b"".join((row[:-1], b",", written.members, b"}")) if written.members else row
+    return octets, ShownEmail(email.id, written.has_text, written.parts)
+
+
+def row_of(email: StoredEmail, of_row: Sequence[str]) -> bytes:
+    """Return the JSON of those properties of an Email that may change."""
+    return _encode({name: _value_of_row(email, name) for name in of_row})
+
+
+def content_as_asked(
     email: StoredEmail, asked: EmailGetArguments, read_message: Callable[[], Message]
 ) -> dict[str, JSON]:
-    """Return one Email with the properties that are asked for; its message is read only where one needs it."""
-    wanted = _wanted(asked.properties)
-    of_content = tuple(name for name in wanted if name not in _IN_ROW_OR_SUMMARY)
+    """Return those properties of one Email that are asked for and never change."""
+    wanted = tuple(name for name in _wanted(asked.properties) if name not in _FROM_ROW)
+    of_message = tuple(name for name in wanted if name not in _IN_SUMMARY)
     content: Mapping[str, JSON] = {}
-    if of_content:
+    if of_message:
         message = read_message()
         content = _content(
             message,
             email_json(
                 message,
-                properties=of_content,
+                properties=of_message,
                 body_properties=DEFAULT_BODY_PROPERTIES if asked.body_properties is None else asked.body_properties,
                 fetch_text=asked.fetch_text,
                 fetch_html=asked.fetch_html,
@@ -146,11 +197,11 @@ def email_as_asked(
                 max_body_value_octets=asked.max_body_value_bytes,
             ),
         )
-    return {name: _value(name, email, content) for name in wanted}
+    return {name: email.summary[name] if name in _IN_SUMMARY else content[name] for name in wanted}
 
 
-def email_property(email: StoredEmail, name: str) -> JSON:
-    """Return one of the properties that the mail server and the store tell (RFC 8621 §4.1.1)."""
+def _value_of_row(email: StoredEmail, name: str) -> Any:  # noqa: ANN401 - what JSON is made of
+    """One of the properties that the mail server and the store tell (RFC 8621 §4.1.1); they may change."""
     match name:
         case "id":
             return email.id
@@ -161,7 +212,8 @@ def email_property(email: StoredEmail, name: str) -> JSON:
         case "keywords":
             return dict.fromkeys(email.keywords, True)
         case "receivedAt":
-            return email.received_at.replace(tzinfo=None).isoformat() + "Z"
+            # msgspec writes it as a UTCDate (RFC 8620 §1.4).
+            return email.received_at
         case _:
             raise AssertionError(name)
 
@@ -218,12 +270,6 @@ def _check(properties: Sequence[str], body_properties: Sequence[str]) -> None:
         check_properties((), body_properties)
     except (UnknownProperty, BadHeaderProperty) as error:
         raise invalid("bodyProperties", f"{str(error)[:300]}.") from None
-
-
-def _value(name: str, email: StoredEmail, content: Mapping[str, JSON]) -> JSON:
-    if name in _FROM_ROW:
-        return email_property(email, name)
-    return email.summary[name] if name in _IN_SUMMARY else content[name]
 
 
 def _content(message: Message, answer: dict[str, JSON]) -> dict[str, JSON]:

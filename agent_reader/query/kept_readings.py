@@ -6,7 +6,7 @@ HTML that nests a thousand times costs a second to read; sixteen calls of one re
 from collections.abc import Sequence
 from typing import Final
 
-from agent_reader.store.snapshot import Snapshot
+from agent_reader.store.snapshot import Snapshot, StoredEmail
 from shared.message import Flag, Message, ReadableText, SegmentedText, flags, readable_text, segmented_text
 
 # What a request may hold besides its answer: a page of ordinary messages.
@@ -64,12 +64,13 @@ class KeptReadings:
         self._kept: dict[int, KeptReading] = {}
         self._octets = 0
 
-    def of(self, snapshot: Snapshot, key: int) -> KeptReading:
+    def of(self, snapshot: Snapshot, email: StoredEmail) -> KeptReading:
         """Return the reading of an Email; always the same snapshot's."""
+        key = email.key
         found = self._kept.get(key)
         if found is not None:
             return found
-        reading = KeptReading(snapshot.message(key))
+        reading = KeptReading(snapshot.message_of(email))
         octets = reading.octets
         if len(self._kept) < _MOST_MESSAGES and self._octets + octets <= _MOST_OCTETS:
             self._kept[key] = reading

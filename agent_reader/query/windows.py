@@ -56,6 +56,16 @@ class Windowed:
         """Whether the text goes on after the window."""
         return self.end < len(self.whole)
 
+    def rest(self, email_id: str) -> JSON:
+        """Return what says that the text goes on, and from where."""
+        return {
+            "id": email_id,
+            "property": self.name,
+            "partId": self.part_id,
+            "windowStart": self.end,
+            "octets": len(self.whole) - self.end,
+        }
+
     def _put(self, value: str) -> None:
         self.end = self.start + len(value.encode())
         self.holder["value"] = value
@@ -69,21 +79,31 @@ class Budget:
     def __init__(self, octets: int | None) -> None:
         self._left = octets
 
-    def has_room_for(self, email: dict[str, JSON], texts: Iterable[Windowed]) -> bool:
-        """Make an Email fit by shortening its texts, the last one first; False where it does not without any."""
+    def takes(self, octets: int) -> bool:
+        """Take so many octets off what is left; False, and nothing is taken, where that is less."""
         if self._left is None:
             return True
-        for text in reversed(tuple(texts)):
-            for _ in range(_TRIES):
-                over = len(msgspec.json.encode(email)) - self._left
-                if over <= 0 or not text.holder["value"]:
-                    break
-                text.shorten(over)
-        octets = len(msgspec.json.encode(email))
         if octets > self._left:
             return False
         self._left -= octets
         return True
+
+    def can_hold(self, row_octets: int, content: dict[str, JSON], texts: Iterable[Windowed]) -> bool:
+        """Make an Email fit by shortening its texts, the last one first; False where it does not without any.
+
+        `row_octets` is how long the JSON of the rest of the Email is, an object of its own.
+        """
+        if self._left is None:
+            return True
+        # Two objects become one: a comma stands where two brackets were.
+        left = self._left - row_octets + 1
+        for text in reversed(tuple(texts)):
+            for _ in range(_TRIES):
+                over = len(msgspec.json.encode(content)) - left
+                if over <= 0 or not text.holder["value"]:
+                    break
+                text.shorten(over)
+        return len(msgspec.json.encode(content)) <= left
 
 
 def _boundary(octets: bytes, position: int) -> int:

@@ -333,6 +333,7 @@ def _destroy(writing: Writing, stored: _Stored) -> None:
         (threads.thread_id(writing, stored.thread_key), writing.now, stored.key),
     )
     connection.execute("DELETE FROM email_texts WHERE key = ?", (stored.key,))
+    writing.forgotten.add(stored.id)
     blobs.forget(writing, stored.key)
     connection.execute("DELETE FROM emails WHERE key = ?", (stored.key,))
     connection.execute("DELETE FROM former_copies WHERE email_key = ?", (stored.key,))

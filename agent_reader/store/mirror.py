@@ -58,6 +58,7 @@ class AccountMirror:
         clock: Clock,
         randomness: Randomness,
         announce: Callable[[], None],
+        forget: Callable[[Collection[str]], None],
         kept: Retention,
         processes: Callable[[], ReadingShare],
         identity: Identity,
@@ -66,6 +67,7 @@ class AccountMirror:
         self._clock = clock
         self._randomness = randomness
         self._announce = announce
+        self._forget = forget
         self._retention = kept
         self._lock = threading.RLock()
         # What LIST said last: the same once more changes nothing.
@@ -343,6 +345,8 @@ class AccountMirror:
                 if isinstance(error, apsw.FullError):
                     raise IndexFull from None
                 raise
+        if writing.forgotten:
+            self._forget(writing.forgotten)
         if has_new_state:
             self._is_to_be_joined = True
             self._announce()

@@ -47,7 +47,8 @@ def _bring_down(writing: Writing, key: int, keep: Keep) -> None:
     ).fetchone() or (b"", b"", b"")
     kept = document.narrow(packed, keep)
     connection.execute("UPDATE email_texts SET document = ? WHERE key = ?", (kept, key))
-    connection.execute("UPDATE emails SET kept = ? WHERE key = ?", (int(keep), key))
+    email_id = connection.execute("UPDATE emails SET kept = ? WHERE key = ? RETURNING id", (int(keep), key)).get
+    writing.forgotten.add(str(email_id))
     if keep is Keep.METADATA:
         without_body = list(search.unpack_words(words))
         without_body[list(Column).index(Column.BODY)] = ""

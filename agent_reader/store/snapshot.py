@@ -1,15 +1,16 @@
 """What questions are answered from: one consistent view of one account, unmoved by what sync writes meanwhile."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from typing import Any, Final
 
 import apsw
+import msgspec
 
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import document, reading, scoped
@@ -19,6 +20,7 @@ from agent_reader.store.reading_room import ReadingRoom
 from agent_reader.store.scoped import Hidden
 from agent_reader.store.selection import Selection, without_bodies
 from agent_reader.store.statements import Order, Statement, count_statement, rows_statement
+from agent_reader.store.written import MOST_OF_ONE, Source, WrittenEmails, WrittenOfAccount
 from shared.message import JSON, Message
 
 # A look at the clock costs a microsecond; so many steps of SQLite some hundreds, some thousands with headers read.
@@ -26,9 +28,11 @@ _STEPS_BETWEEN_LOOKS: Final = 1_000
 _TIME_LIMIT: Final = "time limit"
 
 
-# One statement for a page of them, in the order that was asked for: CROSS keeps it.
+# One statement for a page of them, in the order that was asked for: CROSS keeps it. A document that is larger than the
+# bound is left where it is, without a look at it.
 _EMAILS: Final = (
-    "SELECT e.id, e.key, t.id, e.keywords, e.received_at, x.summary, (SELECT json_group_array(b.mailbox_key) "
+    "SELECT e.id, e.key, t.id, e.keywords, e.received_at, e.size, x.summary, "
+    "CASE WHEN length(x.document) <= ? THEN x.document END, (SELECT json_group_array(b.mailbox_key) "
     "FROM (SELECT mailbox_key FROM email_mailboxes WHERE email_key = e.key ORDER BY mailbox_key) b) "
     "FROM json_each(?) asked CROSS JOIN emails e ON e.id = asked.value CROSS JOIN threads t ON t.key = e.thread_key "
     "CROSS JOIN email_texts x ON x.key = e.key WHERE e.visible"
@@ -65,11 +69,11 @@ class MailboxCounts:
     unread_threads: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEmail:
+class StoredEmail(msgspec.Struct, frozen=True, dict=True):
     """An Email that is shown: what the server and the store know of it, and its metadata properties.
 
-    `summary` holds blobId, size, hasAttachment, preview and `reading.SUMMARY_PROPERTIES`, as JSON values.
+    `size` as RFC 8621 §4.1.1 has it. `packed_summary` and `packed_document` are what is kept of its content, as the
+    file has it: the document where it was asked for and is no large one.
     """
 
     key: int
@@ -78,14 +82,23 @@ class StoredEmail:
     mailbox_ids: tuple[str, ...]
     keywords: tuple[str, ...]
     received_at: datetime
-    summary: Mapping[str, JSON]
+    size: int
+    depth: Depth
+    packed_summary: bytes
+    packed_document: bytes | None
 
     @property
-    def size(self) -> int:
-        """RFC 8621 §4.1.1 size."""
-        size = self.summary["size"]
-        assert isinstance(size, int)
-        return size
+    def source(self) -> Source:
+        """What an answer about its content is made from."""
+        return self.packed_summary, self.packed_document
+
+    @cached_property
+    def summary(self) -> Mapping[str, JSON]:
+        """The properties blobId, size, hasAttachment, preview and `reading.SUMMARY_PROPERTIES`, as JSON values."""
+        summary = reading.unpack_summary(self.packed_summary)
+        if self.depth is Depth.HEADERS:
+            summary["preview"] = ""
+        return summary
 
 
 @dataclass(slots=True)
@@ -94,7 +107,8 @@ class Snapshot:
 
     Not for two threads at once; useless after its `with` block. Its connection is narrowed to the scope
     (`scoped.narrow`), so that no statement can see more; how deep into a message one sees is decided here. Whoever
-    reads messages holds a place in `room`, which all snapshots of a store have in common.
+    reads messages holds a place in `room`, which all snapshots of a store have in common, as they have what was
+    `written` of Emails before.
     """
 
     connection: apsw.Connection = field(repr=False)
@@ -104,6 +118,7 @@ class Snapshot:
     scope: Scope = WHOLE
     hidden_kept: dict[int, Hidden] = field(default_factory=dict, repr=False)
     room: ReadingRoom = field(default_factory=ReadingRoom, repr=False)
+    written: WrittenOfAccount = field(default_factory=lambda: WrittenEmails(0).seen_by("", Depth.FULL), repr=False)
     _mailboxes: tuple[StoredMailbox, ...] | None = None
 
     def hidden(self) -> Hidden:
@@ -205,25 +220,45 @@ class Snapshot:
 
     def emails(self, email_ids: Iterable[str]) -> dict[str, StoredEmail]:
         """Return the Emails that are shown among these ids; a caller asks for as many as one answer may hold."""
+        return {email.id: email for email in self.each_email(email_ids)}
+
+    def each_email(
+        self, email_ids: Iterable[str], *, with_documents: bool = False
+    ) -> Generator[StoredEmail, None, None]:
+        """Yield the Emails that are shown among these ids, in this order; with documents one is in memory at a time.
+
+        Whoever may leave before the end closes it: a statement that goes on would keep this state for the next view.
+        """
         mailbox_ids = {mailbox.key: mailbox.id for mailbox in self.mailboxes()}
-        rows = self.connection.execute(_EMAILS, (json.dumps(list(email_ids)),))
-        return {
-            email_id: StoredEmail(
-                key=key,
-                id=email_id,
-                thread_id=thread_id,
-                mailbox_ids=tuple(mailbox_ids[place] for place in _array(places)),
-                keywords=_array(keywords),
-                received_at=datetime.fromtimestamp(received_at, UTC),
-                summary=self._summary(summary),
-            )
-            for email_id, key, thread_id, keywords, received_at, summary, places in rows
-        }
+        most_octets = MOST_OF_ONE if with_documents else -1
+        rows = self.connection.execute(_EMAILS, (most_octets, json.dumps(list(email_ids))))
+        try:
+            for email_id, key, thread_id, keywords, received_at, size, summary, packed, places in rows:
+                yield StoredEmail(
+                    key,
+                    email_id,
+                    thread_id,
+                    tuple([mailbox_ids[place] for place in _array(places)]),
+                    _array(keywords),
+                    datetime.fromtimestamp(received_at, UTC),
+                    size,
+                    self.scope.depth,
+                    summary,
+                    packed,
+                )
+        finally:
+            rows.close(True)
 
     def message(self, key: int) -> Message:
         """Return what is kept of an Email's content, as deep as the scope goes; see `document.StoredPart`."""
         packed = self.connection.execute("SELECT document FROM email_texts WHERE key = ?", (key,)).get
         return document.as_deep_as(document.unpack(packed), self.scope.depth)
+
+    def message_of(self, email: StoredEmail) -> Message:
+        """Return the same of an Email that is here, where its document came with it without another look."""
+        if email.packed_document is None:
+            return self.message(email.key)
+        return document.as_deep_as(document.unpack(email.packed_document), self.scope.depth)
 
     def thread_emails(self, thread_ids: Iterable[str]) -> dict[str, list[str]]:
         """Return the Email ids of each Thread that is shown among these ids, oldest first (RFC 8621 §3)."""
@@ -270,10 +305,6 @@ class Snapshot:
     def _searched(self, selection: Selection) -> Selection:
         # Whoever may not read a text must not find out what is in it, word by word.
         return without_bodies(selection) if self.scope.depth is Depth.HEADERS else selection
-
-    def _summary(self, packed: bytes) -> Mapping[str, JSON]:
-        summary = reading.unpack_summary(packed)
-        return summary | {"preview": ""} if self.scope.depth is Depth.HEADERS else summary
 
     def _run(self, statement: Statement) -> apsw.Cursor:
         return self.connection.execute(statement.sql, statement.parameters)

@@ -26,6 +26,7 @@ from agent_reader.store.reading_pool import ReadingPool, ReadingShare, process_c
 from agent_reader.store.reading_room import ReadingRoom
 from agent_reader.store.snapshot import MailboxCounts, Snapshot
 from agent_reader.store.status import Failure, Location, MirrorStatus, Standing, read_standing, read_status
+from agent_reader.store.written import WrittenEmails
 from shared.link import MAX_COPIES, AccountStatus
 
 # Sync makes a round a few times an hour where it cannot be pushed to; ten minutes without one is worth a word.
@@ -136,6 +137,7 @@ class Store:
         self._counts: dict[str, dict[tuple[str, int], dict[int, MailboxCounts]]] = {}
         self._narrow: OrderedDict[tuple[str, Scope], _NarrowView] = OrderedDict()
         self._room = ReadingRoom()
+        self._written = WrittenEmails()
         self._closed = False
 
     def account(self, account_id: str) -> AccountMirror:
@@ -150,6 +152,7 @@ class Store:
                     self._clock,
                     self._randomness,
                     partial(self._announce, account_id),
+                    partial(self._written.forget, account_id),
                     self._retention.get(account_id, Retention()),
                     self._processes,
                     self._identities.get(account_id, Identity.OCTETS),
@@ -170,13 +173,14 @@ class Store:
             with self._narrow_snapshot(account_id, scope) as snapshot:
                 yield snapshot
             return
+        written = self._written.seen_by(account_id, scope.depth)
         connection = self._take(account_id)
         try:
             # The first read fixes what is seen; the search table is in the same file, so it is fixed with the rest.
             connection.execute("BEGIN")
             epoch, state = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
             counts = self._counts[account_id]
-            yield Snapshot(connection, account_id, f"{epoch}-{state}", counts, room=self._room)
+            yield Snapshot(connection, account_id, f"{epoch}-{state}", counts, room=self._room, written=written)
         finally:
             self._give_back(account_id, connection)
 
@@ -233,10 +237,12 @@ class Store:
                 view.close()
             self._narrow.clear()
             self._mirrors.clear()
+        self._written.clear()
 
     @contextmanager
     def _narrow_snapshot(self, account_id: str, scope: Scope) -> Iterator[Snapshot]:
         view = self._view(account_id, scope)
+        written = self._written.seen_by(account_id, scope.depth)
         connection = view.take() or self._narrowed(account_id, scope)
         try:
             told = scoped.begin(connection, scope)
@@ -244,7 +250,7 @@ class Store:
             # Hexadecimal like the other, so that it has the same form; of another scope it is a foreign one.
             own_epoch = hashlib.sha256(f"{epoch}-{told}".encode()).hexdigest()[:24]
             state = f"{own_epoch}-{view.last_state(connection, told, number)}"
-            yield Snapshot(connection, account_id, state, view.counts, scope, view.hidden, room=self._room)
+            yield Snapshot(connection, account_id, state, view.counts, scope, view.hidden, self._room, written)
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

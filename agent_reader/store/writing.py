@@ -32,6 +32,8 @@ class Writing:
     touched: set[int] = field(default_factory=set)
     # Words of Emails that are new in this transaction, to spare their way back from the file.
     words: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    # Ids of Emails that are kept no more, or less of them: what was written of them is to be forgotten too.
+    forgotten: set[str] = field(default_factory=set)
 
     # Names of Mailboxes that came, went or moved: those below them stand elsewhere now.
     moved: set[str] = field(default_factory=set)

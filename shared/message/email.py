@@ -37,6 +37,8 @@ CONTENT_PROPERTIES: Final = frozenset(
     | {"blobId", "size", "headers", "bodyStructure", "bodyValues", "hasAttachment", "preview"}
 )
 
+_EMAIL_PROPERTIES: Final = CONTENT_PROPERTIES | SERVER_PROPERTIES
+
 # RFC 8621 §4.2: what Email/get answers if nothing is asked for.
 DEFAULT_PROPERTIES: Final = (
     "id blobId threadId mailboxIds keywords size receivedAt messageId inReplyTo references sender from to cc bcc "
@@ -89,7 +91,7 @@ BODY_PROPERTIES: Final = frozenset({*_PART_PROPERTIES, "subParts"})
 def check_properties(properties: Iterable[str], body_properties: Iterable[str]) -> None:
     """Raise `UnknownProperty` or `BadHeaderProperty` for the first name that Email/get must refuse."""
     for spelled in properties:
-        _check(spelled, CONTENT_PROPERTIES | SERVER_PROPERTIES)
+        _check(spelled, _EMAIL_PROPERTIES)
     for spelled in body_properties:
         _check(spelled, BODY_PROPERTIES)
 

@@ -13,10 +13,11 @@ from tests.agent_reader.served import ACCOUNT, house
 
 def test_a_message_is_read_once_and_the_first_ones_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with house(tmp_path) as served, served.store.snapshot(ACCOUNT) as snapshot:
-        keys = [int(key) for (key,) in snapshot.connection.execute("SELECT key FROM emails ORDER BY key")]
+        rows = snapshot.connection.execute("SELECT id FROM emails ORDER BY key")
+        emails = list(snapshot.emails([email_id for (email_id,) in rows]).values())
         readings = KeptReadings()
-        first = readings.of(snapshot, keys[0])
-        assert readings.of(snapshot, keys[0]) is first
+        first = readings.of(snapshot, emails[0])
+        assert readings.of(snapshot, emails[0]) is first
         assert first.text() is first.text()
         assert first.segmented() is first.segmented()
         assert first.flags() is first.flags()
@@ -24,9 +25,9 @@ def test_a_message_is_read_once_and_the_first_ones_stay(tmp_path: Path, monkeypa
             with monkeypatch.context() as bounded:
                 bounded.setattr(kept_readings, bound, 1)
                 few = KeptReadings()
-                kept = few.of(snapshot, keys[0])
-                assert (few.of(snapshot, keys[0]) is kept) == (bound == "_MOST_MESSAGES")
-                assert few.of(snapshot, keys[1]) is not few.of(snapshot, keys[1])
+                kept = few.of(snapshot, emails[0])
+                assert (few.of(snapshot, emails[0]) is kept) == (bound == "_MOST_MESSAGES")
+                assert few.of(snapshot, emails[1]) is not few.of(snapshot, emails[1])
         readings._octets = kept_readings._MOST_OCTETS
-        assert readings.of(snapshot, keys[1]) is not readings.of(snapshot, keys[1])
-        assert readings.of(snapshot, keys[0]) is first
+        assert readings.of(snapshot, emails[1]) is not readings.of(snapshot, emails[1])
+        assert readings.of(snapshot, emails[0]) is first

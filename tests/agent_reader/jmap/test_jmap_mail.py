@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from agent_reader.jmap.methods import METHODS, Read
-from agent_reader.jmap.shown_parts import FoundEmails, shown_email
+from agent_reader.jmap.shown_parts import FoundEmails
+from agent_reader.query.shown_email import ShownEmail, shows_text
 from shared.link import OpenedState
 from tests.agent_reader.served import ACCOUNT, House, house
 
@@ -130,5 +131,5 @@ async def test_headers_previews_and_body_values_that_were_not_fetched_open_nothi
 def test_a_part_that_was_cut_to_nothing_opens_nothing(parts: dict[str, Any], opened: bool) -> None:
     method = METHODS["Email/get"]
     assert isinstance(method, Read)
-    found = FoundEmails({}, [shown_email({"id": "M1", "bodyValues": parts})])
+    found = FoundEmails({}, [ShownEmail("M1", shows_text({"bodyValues": parts}), ())])
     assert (("M1",), ("M1",) if opened else ()) == method.shows(found)
