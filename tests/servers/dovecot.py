@@ -222,6 +222,11 @@ class Dovecot:
         kill(pids)
         return pids
 
+    def override_stale_locks(self) -> None:
+        """What Dovecot does after minutes: a lock file that a killed process left is nobody's. None may be in use."""
+        for lock in self.layout.mail.rglob("*.lock"):
+            lock.unlink(missing_ok=True)
+
     def freeze(self, login: str) -> list[int]:
         """SIGSTOP the processes that serve this login: a command sent now stays behind, orphaned; gives their pids."""
         pids = self.session_pids(login)

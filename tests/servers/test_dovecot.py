@@ -219,6 +219,15 @@ def test_a_log_of_an_earlier_process_of_the_same_pid_names_no_session(dovecot: D
         earlier.unlink()
 
 
+def test_a_lock_of_a_killed_process_holds_nobody_up_once_it_is_overridden(dovecot: Dovecot) -> None:
+    # As a process leaves it that is killed before it has written whose lock it is.
+    lock = dovecot.layout.mail / "shop" / "Maildir" / ".Incoming" / "dovecot-uidlist.lock"
+    assert lock.parent.is_dir()
+    lock.touch()
+    dovecot.override_stale_locks()
+    assert dovecot.deliver("Incoming", MAIL)
+
+
 def test_a_frozen_session_runs_its_orphaned_command_when_it_thaws(dovecot: Dovecot) -> None:
     uid = dovecot.deliver("Incoming", MAIL)
     executor = dovecot.connect("executor")
