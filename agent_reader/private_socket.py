@@ -38,6 +38,7 @@ from shared.link import (
     WasOpened,
 )
 from shared.problem import MEDIA_TYPE, Problem
+from shared.wrong_forms import wrong_form
 
 # The longest question is a handful of short members.
 _MAX_BODY_OCTETS: Final = 8 * 1024
@@ -182,9 +183,9 @@ async def _question(request: Request, kind: type[Question]) -> Question:
     except NotIJson as error:
         raise _bad_question(str(error)) from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(str(step) for step in first["loc"])[:60]
-        raise _bad_question(f"{where}: {first['msg']}") from None
+        raise _bad_question(f"{where} {wrong_form(first)}") from None
 
 
 def _bad_question(why: str) -> Problem:

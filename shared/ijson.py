@@ -41,8 +41,10 @@ def load(untrusted_octets: bytes) -> Any:  # noqa: ANN401 - any JSON value
         )
     except NotIJson:
         raise
-    except (ValueError, RecursionError) as error:
-        raise NotIJson(f"not JSON: {getattr(error, 'msg', 'nested too deeply')}") from None
+    except json.JSONDecodeError as error:
+        raise NotIJson(f"not JSON from character {error.pos} on") from None
+    except (ValueError, RecursionError):
+        raise NotIJson("not JSON") from None
     _refuse_surrogates(text, value)
     return value
 

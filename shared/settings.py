@@ -10,6 +10,8 @@ from typing import Annotated, Any, Final, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, ValidationError
 from pydantic_core import ErrorDetails
 
+from shared.wrong_forms import wrong_form
+
 # A password manager that asks a person takes seconds; one that hangs must not hang the start.
 SECRET_COMMAND_SECONDS: Final = 30
 # No password or token is longer; a wrong path (a log, a device) is found before it fills the memory.
@@ -84,7 +86,7 @@ def settings_from(raw: dict[str, Any], kind: type[Settings], where: str) -> Sett
             what, fix = f"the key `{key}` is missing{also}.", "Add it: deploy/examples/ shows every key."
         else:
             what, fix = (
-                f"`{key}`: {first['msg'].removeprefix('Value error, ')}{also}.",
+                f"`{key}`: {wrong_form(first)}{also}.",
                 "Mend the value: deploy/examples/ shows each key's form.",
             )
         raise ConfigurationError(where, what, fix) from None
