@@ -12,6 +12,7 @@ from agent_reader.access_commands.tokens import token_app
 from agent_reader.backup_commands import backup, restore
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.doctor.command import doctor
+from agent_reader.downgrade_command import downgrade
 from agent_reader.forget_command import forget
 from agent_reader.relay.client_config import ClientKind, RelayCommand, client_config
 from agent_reader.relay.http_config import http_config
@@ -28,6 +29,7 @@ app.add_typer(reads_app, name="reads")
 app.add_typer(oauth_app(lambda path: load_settings(path, ReaderSettings).accounts, DEFAULT_PATH), name="oauth")
 app.command()(backup)
 app.command()(restore)
+app.command()(downgrade)
 app.command()(doctor)
 app.command()(setup)
 app.command()(status)

@@ -1,7 +1,8 @@
 """The journal taken back to an older revision, with all that happened since: no copy of yesterday, and no gap.
 
 The newer program does it, in one transaction: it holds everything back (`holding_back.py`), says so in the chain, takes
-its tables back, and looks whether the older release will find the chain whole. A copy is made first.
+its tables back, and looks whether the older release will find the chain whole. A copy of what was is made before it
+commits.
 """
 
 import os
@@ -23,7 +24,7 @@ from change_executor.journal.engine import machine_errors, reader_engine, writer
 from change_executor.journal.journal import Clock, Writing
 from change_executor.journal.open import folder_locked, journal_path
 from change_executor.worker import take_worker_lock
-from shared.backup import make_backup, read_backup
+from shared.backup import make_backup
 from shared.revisions import DowngradeRefused, way_back
 
 COMMAND: Final = "change-executor downgrade --to REVISION"
@@ -58,9 +59,9 @@ def downgrade_journal(settings: ExecutorSettings, to: str, copies: Path, clock: 
                 found = migrating.revision_of(connection)
                 if not way_back(found, to, migrations.REVISIONS, COMMAND):
                     return Downgraded(to, to)
-                # The write lock is held and nothing is written yet: what is copied is what is taken back.
-                copy = backup_journal(settings, copies, clock, None)
-                return replace(_take_back(connection, to, clock, _digest(copy)), copy=copy)
+                done = _take_back(connection, to, clock)
+                # Nothing of it is committed: what another connection reads and copies is the journal as it was.
+                return replace(done, copy=backup_journal(settings, copies, clock, None))
         finally:
             os.close(lock)
 
@@ -73,12 +74,11 @@ def preview_downgrade(settings: ExecutorSettings, to: str, clock: Clock) -> Down
     path = _existing(settings)
     with folder_locked(path), tempfile.TemporaryDirectory(prefix=".downgrade-", dir=path.parent) as folder:
         copy = make_backup(Path(folder), PROGRAM, [path], clock())
-        digest = _digest(copy)
         with machine_errors(), _transaction(f"sqlite:///{copy / path.name}") as connection:
             found = migrating.revision_of(connection)
             if not way_back(found, to, migrations.REVISIONS, COMMAND):
                 return Downgraded(to, to)
-            return _take_back(connection, to, clock, digest)
+            return _take_back(connection, to, clock)
 
 
 def found_revision(settings: ExecutorSettings) -> str | None:
@@ -110,7 +110,7 @@ def _transaction(url: str) -> Iterator[Connection]:
         engine.dispose()
 
 
-def _take_back(connection: Connection, to: str, clock: Clock, copied: str) -> Downgraded:
+def _take_back(connection: Connection, to: str, clock: Clock) -> Downgraded:
     found = migrating.revision_of(connection)
     assert found is not None, "there is a way back from it"
     now = clock()
@@ -123,7 +123,6 @@ def _take_back(connection: Connection, to: str, clock: Clock, copied: str) -> Do
     details: dict[str, Any] = {
         "from": found,
         "to": to,
-        "copy": copied,
         "askedAgain": held.asked_again,
         "doubtful": held.doubtful,
     }
@@ -133,11 +132,6 @@ def _take_back(connection: Connection, to: str, clock: Clock, copied: str) -> Do
         connection, "chain_would_break", "Stay at this release, or restore a copy made before the upgrade."
     )
     return Downgraded(found, to, held=held, lost=tuple(lost))
-
-
-def _digest(copy: Path) -> str:
-    # Of whichever revision: whether there is a way back is asked after it.
-    return read_backup(copy, PROGRAM, {}).files[0].sha256
 
 
 def _refuse_dishonest(connection: Connection, code: str, fix: str) -> None:

@@ -3,12 +3,12 @@
 It is migrated like the index, and unlike the index it cannot be made anew: tokens and the log exist nowhere else.
 """
 
-import sqlite3
 from pathlib import Path
 from typing import Final
 
 import apsw
 
+from agent_reader import migrating
 from agent_reader.access import migrations
 from shared.private_file import make_private
 from shared.settings import ConfigurationError
@@ -39,12 +39,13 @@ def open_file(folder: Path) -> Path:
         raise _unusable(path, error) from None
     try:
         connection.pragma("journal_mode", "wal")
-        if _version(connection) != migrations.HEAD:
-            _migrate(path)
-    except (apsw.Error, sqlite3.Error) as error:
+        is_current = _version(connection) == migrations.HEAD
+    except apsw.Error as error:
         raise _unusable(path, error) from None
     finally:
         connection.close()
+    if not is_current:
+        _migrate(path)
     return path
 
 
@@ -69,32 +70,21 @@ def _unusable(path: Path, error: Exception) -> ConfigurationError:
 
 def _migrate(path: Path) -> None:
     # Imported here: alembic costs a command line a third of a second, and most starts have nothing to migrate.
-    from alembic import command  # noqa: PLC0415 - see above
-    from alembic.config import Config  # noqa: PLC0415 - see above
     from alembic.util import CommandError  # noqa: PLC0415 - see above
-    from sqlalchemy import create_engine, event  # noqa: PLC0415 - see above
     from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 - see above
 
-    engine = create_engine(f"sqlite:///{path}")
-    event.listen(engine, "connect", lambda raw, _record: raw.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}"))
     try:
-        with engine.begin() as migrating:
-            # Nobody else migrates until this transaction ends; whoever waited finds the work done.
-            migrating.exec_driver_sql("BEGIN IMMEDIATE")
-            config = Config()
-            config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
-            config.attributes["connection"] = migrating
-            command.upgrade(config, "head")
+        with migrating.write_transaction(path) as migrated:
+            migrating.upgrade(migrated, migrations)
     except CommandError as error:
         raise ConfigurationError(
             f"[store] {path}",
             f"was made by another version of the reader ({error}).",
-            "Run the newer version; the read log is never taken back.",
+            "Run the newer version; or let that one take it back: agent-reader downgrade --to access:"
+            f"{migrations.HEAD}",
         ) from None
     except DBAPIError as error:
         raise _unusable(path, error.orig if isinstance(error.orig, Exception) else error) from None
-    finally:
-        engine.dispose()
 
 
 def _version(connection: apsw.Connection) -> str | None:

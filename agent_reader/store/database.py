@@ -9,12 +9,12 @@ owner and holds mail as plain text.
 import contextlib
 import os
 import re
-import sqlite3
 from pathlib import Path
 from typing import Final
 
 import apsw
 
+from agent_reader import migrating
 from agent_reader.store import blobs, header_search, migrations, search, set_aside
 from shared.settings import ConfigurationError
 
@@ -148,48 +148,26 @@ def _unusable(path: Path, error: BaseException) -> ConfigurationError:
 
 
 def _migrate(path: Path) -> None:
-    """Bring the tables up to date, with no connection of ours open.
-
-    alembic works through Python's own SQLite, a second library in this process: neither sees the other's locks, so
-    both must never have the file open at once (sqlite.org/howtocorrupt.html §2.2.1).
-    """
+    """Bring the tables to this code's revision, with no connection of ours open."""
     with contextlib.closing(connect(path)) as connection:
         if _version(connection) == migrations.HEAD:
             return
     # Imported here: alembic costs a command line a third of a second, and most starts have nothing to migrate.
-    from alembic import command  # noqa: PLC0415 - see above
-    from alembic.config import Config  # noqa: PLC0415 - see above
     from alembic.util import CommandError  # noqa: PLC0415 - see above
-    from sqlalchemy import create_engine, event  # noqa: PLC0415 - see above
     from sqlalchemy.exc import DBAPIError  # noqa: PLC0415 - see above
-    from sqlalchemy.pool import NullPool  # noqa: PLC0415 - see above
 
-    engine = create_engine(f"sqlite:///{path}", poolclass=NullPool)
-    event.listen(engine, "connect", lambda raw, _record: _begin_by_ourselves(raw))
     try:
-        with engine.begin() as migrating:
-            # Nobody else migrates until this transaction ends; whoever waited finds the work done.
-            migrating.exec_driver_sql("BEGIN IMMEDIATE")
-            config = Config()
-            config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-            config.attributes["connection"] = migrating
-            command.upgrade(config, "head")
+        with migrating.write_transaction(path) as migrated:
+            migrating.upgrade(migrated, migrations)
     except CommandError as error:
         raise ConfigurationError(
             f"[store] {path}",
             f"was made by another version of the reader ({error}).",
-            "Run the newer version, or delete the file: it is made anew from the mail server.",
+            "Run the newer version; or let that one take it back: agent-reader downgrade --to index:"
+            f"{migrations.HEAD}; or delete the file: it is made anew from the mail server.",
         ) from None
     except DBAPIError as error:
         raise _unusable(path, error.orig or error) from None
-    finally:
-        engine.dispose()
-
-
-def _begin_by_ourselves(connection: sqlite3.Connection) -> None:
-    # Python's sqlite3 commits before a CREATE TABLE of its own accord unless it is told to keep out of transactions.
-    connection.isolation_level = None
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
 
 
 def _version(connection: apsw.Connection) -> str | None:

@@ -103,14 +103,14 @@ def verified(path: Path, published: dict[int, str]) -> dict[int, str]:
 def refused(settings: ExecutorSettings, to: str, copies: Path, clock: MovableClock) -> DowngradeRefused:
     """A refusal, in trying and in earnest, that leaves the journal as it is."""
     path = Path(settings.journal.url.removeprefix("sqlite:///"))
-    before = rows(path)
+    before, copied = rows(path), set(copies.glob("*"))
     with pytest.raises(DowngradeRefused) as tried:
         preview_downgrade(settings, to, clock)
     with pytest.raises(DowngradeRefused) as done:
         downgrade_journal(settings, to, copies, clock)
     assert tried.value.code == done.value.code
     assert before == rows(path)
-    clock.advance(seconds=1)
+    assert not copies.exists() or copied == set(copies.iterdir())
     return done.value
 
 
@@ -273,14 +273,7 @@ def test_nothing_moves_unseen_after_it_and_everybody_signs_in_anew(
     assert find_session(journal, cookie) is None
     assert "journal:downgrade" == told.kind
     assert done.copy is not None
-    manifest = json.loads((done.copy / "manifest.json").read_text())
-    assert {
-        "from": "0005",
-        "to": "0004",
-        "copy": manifest["files"][0]["sha256"],
-        "askedAgain": 2,
-        "doubtful": 2,
-    } == details
+    assert {"from": "0005", "to": "0004", "askedAgain": 2, "doubtful": 2} == details
 
 
 def test_the_copy_that_is_made_first_is_the_journal_as_it_was(

@@ -6,6 +6,8 @@ Revision 0001. What each column means stands in `schema.py`; a test compares the
 import sqlalchemy as sa
 from alembic import op
 
+from shared.revisions import DowngradeRefused
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -48,5 +50,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a record that can be rolled back is none."""
-    raise NotImplementedError("the read log is never taken back; restore a copy instead")
+    """Refuse: before the first version there is no read log."""
+    raise DowngradeRefused("nothing_before", "Revision 0001 is the first.", "Move access.db away, and keep it.")

@@ -1,1 +1,1 @@
-"""One file for each version, oldest first; a published one never changes."""
+"""One file for each version, oldest first; what a published one upgrades never changes."""

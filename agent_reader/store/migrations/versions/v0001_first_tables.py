@@ -6,6 +6,8 @@ Revision 0001. What each column means stands in `schema.py`; a test compares the
 import sqlalchemy as sa
 from alembic import op
 
+from agent_reader.store.migrations.taking_back import made_anew
+
 revision = "0001"
 down_revision = None
 branch_labels = None
@@ -28,8 +30,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a mirror is made anew from the mail server, never taken back."""
-    raise NotImplementedError("delete the file instead; the mail server has everything")
+    """Refuse: a mirror is made anew from the mail server sooner than it is taken back to this."""
+    raise made_anew("Revision 0001 is the first.")
 
 
 def _account() -> None:

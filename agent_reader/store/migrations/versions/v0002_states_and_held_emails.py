@@ -6,6 +6,8 @@ Revision 0002.
 import sqlalchemy as sa
 from alembic import op
 
+from agent_reader.store.migrations.taking_back import made_anew
+
 revision = "0002"
 down_revision = "0001"
 branch_labels = None
@@ -21,5 +23,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a mirror is made anew from the mail server, never taken back."""
-    raise NotImplementedError("delete the file instead; the mail server has everything")
+    """Refuse: a mirror is made anew from the mail server sooner than it is taken back to this."""
+    raise made_anew("A release of revision 0001 gives states again that a power cut took back.")

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from agent_reader.store import document, reading
+from agent_reader.store.migrations.taking_back import made_anew
 
 revision = "0003"
 down_revision = "0002"
@@ -53,8 +54,8 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a mirror is made anew from the mail server, never taken back."""
-    raise NotImplementedError("delete the file instead; the mail server has everything")
+    """Refuse: a mirror is made anew from the mail server sooner than it is taken back to this."""
+    raise made_anew("A release of revision 0002 knows no scopes, and would show every token all mail.")
 
 
 def _read_again() -> None:

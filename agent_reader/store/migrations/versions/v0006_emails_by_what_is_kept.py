@@ -5,6 +5,8 @@ Revision 0006.
 
 from alembic import op
 
+from agent_reader.store.migrations.taking_back import made_anew
+
 revision = "0006"
 down_revision = "0005"
 branch_labels = None
@@ -17,5 +19,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a mirror is made anew from the mail server, never taken back."""
-    raise NotImplementedError("delete the file instead; the mail server has everything")
+    """Refuse: a mirror is made anew from the mail server sooner than it is taken back to this."""
+    raise made_anew("A release of revision 0005 keeps the words of an Email in another form.")

@@ -5,10 +5,19 @@ Revision 0008. The search table itself is made anew from the kept words, since i
 
 from alembic import op
 
+from agent_reader.store.migrations.taking_back import search_anew
+
 revision = "0008"
 down_revision = "0007"
 branch_labels = None
 depends_on = None
+
+# As 0007 gave them.
+_OLDER_PLACES = (
+    "UPDATE emails SET place = found.place FROM (SELECT key, number + max((key >> 27) - number) OVER (ORDER BY key) "
+    "AS place FROM (SELECT key, row_number() OVER (ORDER BY key) AS number FROM emails)) AS found "
+    "WHERE found.key = emails.key"
+)
 
 # Each at its unit of 128 seconds, counted back from that of 1970, or right after the one before: what `places.find`
 # gives them where they come in with the newest first.
@@ -25,5 +34,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a mirror is made anew from the mail server, never taken back."""
-    raise NotImplementedError("delete the file instead; the mail server has everything")
+    """Give each Email the place that it had before."""
+    op.execute(_OLDER_PLACES)
+    search_anew("places from the newest on")

@@ -5,6 +5,8 @@ Revision 0009.
 
 from alembic import op
 
+from agent_reader.store.migrations.taking_back import search_anew
+
 revision = "0009"
 down_revision = "0008"
 branch_labels = None
@@ -17,5 +19,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Refuse: a mirror is made anew from the mail server, never taken back."""
-    raise NotImplementedError("delete the file instead; the mail server has everything")
+    """Drop the index: an upgrade makes it anew."""
+    op.drop_index("emails_threads_by_place", table_name="emails")
+    search_anew("an index of places")
