@@ -250,6 +250,21 @@ def test_a_proposal_asks_nothing_that_grows_with_all_that_its_agent_ever_propose
     assert [] == [plan for plan in plans if walks.search(plan)]
 
 
+def test_what_has_waited_for_days_counts_still(desk: Desk, clock: MovableClock) -> None:
+    other = desk.token_of("other")
+    for number in range(3):
+        assert desk.propose(emailId=email(number)).status_code == 201
+    for number in (3, 4):
+        assert desk.propose(other, emailId=email(number)).status_code == 201
+    assert desk.propose(desk.token_of("other", "billing"), emailId=email(5), to="paid").status_code == 201
+    # To the microsecond, and then past it.
+    for _ in range(2):
+        clock.advance(days=1)
+        assert "too_many_pending" == code_of(desk.propose(emailId=email(6)))
+    assert desk.propose(other, emailId=email(6)).status_code == 201
+    assert "too_many_pending" == code_of(desk.propose(other, emailId=email(7)))
+
+
 def test_a_queue_that_is_unknown_and_one_of_another_token_are_answered_alike(desk: Desk) -> None:
     desk.propose(desk.token_of("biller", "billing"), to="paid")
     answers = [desk.propose(queue=queue, to=to) for queue in ("nowhere", "billing") for to in ("paid", "nothing")]
