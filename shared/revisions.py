@@ -16,12 +16,22 @@ _HEAD: Final = re.compile(r'^HEAD: Final = "(\d{4})"$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
+class Stays:
+    """Why a revision is never taken back, whatever the tables hold; and what to do instead."""
+
+    code: str
+    detail: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
 class Revision:
-    """A version of the tables: the first release that reads and writes it, and what that brought."""
+    """A version of the tables: the first release that reads and writes it, what that brought, and whether it stays."""
 
     number: str
     release: str
     brought: str
+    stays: Stays | None = None
 
 
 class DowngradeRefused(Exception):  # noqa: N818 - a refusal is what it is
@@ -56,7 +66,18 @@ def way_back(found: str | None, to: str, revisions: Sequence[Revision], command:
             f"The tables are of revision {found}, before {to}.",
             "Start the release that you want: it brings them to its own revision.",
         )
-    return tuple(revision for revision in reversed(revisions) if to < revision.number <= found)
+    steps = tuple(revision for revision in reversed(revisions) if to < revision.number <= found)
+    # Before any step is tried: nobody should mend for one what the next refuses for good.
+    for step in steps:
+        if step.stays is not None:
+            raise refusal_of(step)
+    return steps
+
+
+def refusal_of(revision: Revision) -> DowngradeRefused:
+    """Return why a revision that stays is not taken back."""
+    assert revision.stays is not None, "it has a reason"
+    return DowngradeRefused(revision.stays.code, revision.stays.detail, revision.stays.fix)
 
 
 def table_of(revisions: Iterable[Revision], found: str | None, installed: dict[str, list[str]]) -> list[str]:

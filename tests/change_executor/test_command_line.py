@@ -264,3 +264,38 @@ def _propose(machine: Machine) -> str:
         writing.create(new, {"reason": "A receipt"})
     journal.close()
     return new.id
+
+
+def test_the_journal_is_taken_back_by_a_command_that_says_what_to_start_next(machine: Machine) -> None:
+    assert "no_journal" in machine.refuses("downgrade", "--to", "0004")
+    assert "* 0" not in machine.said("downgrade", "--list")
+    machine.said("user", "add", "ada")
+    machine.said("user", "add", "bob")
+    listed = machine.said("downgrade", "--list")
+    assert "* 0005  0.1.0" in listed
+    assert "  0004  0.1.0" in listed
+    # Without a revision nothing is done, and the revisions are what is missing.
+    asked = machine.run("downgrade")
+    assert (2, listed) == (asked.exit_code, asked.stdout)
+    tried = machine.said("downgrade", "--to", "0003", "--dry-run")
+    assert "would be taken back from 0005 to 0003" in tried
+    assert "Nothing was changed." in tried
+    refused = machine.refuses("downgrade", "--to", "0002")
+    assert "people_would_gain_power" in refused
+    assert "change-executor user remove NAME" in refused
+    assert "chain_would_end" in machine.refuses("downgrade", "--to", "0001")
+    assert "unknown_revision" in machine.refuses("downgrade", "--to", "base")
+    assert listed == machine.said("downgrade", "--list")
+    told = machine.said("downgrade", "--to", "0003")
+    assert "Copied before to" in told
+    assert "was taken back from 0005 to 0003, which belongs to 0.1.0" in told
+    assert "the stop button is pressed" in told
+    assert "sudo deploy/install" in told
+    assert "* 0003" in machine.said("downgrade", "--list")
+    assert "is of revision 0003 already" in machine.said("downgrade", "--to", "0003")
+    assert "already_older" in machine.refuses("downgrade", "--to", "0004")
+    # Any other command of this release is an upgrade, and nothing is lost by it.
+    assert " events, head " in machine.said("audit", "verify")
+    assert "* 0005" in machine.said("downgrade", "--list")
+    assert "Released." in machine.said("resume")
+    assert "bob" in machine.said("user", "list")

@@ -1,8 +1,6 @@
-"""What the steps back have in common: the search table that is made anew, and the mirror that is."""
+"""What the steps back have in common: the search table that is made anew."""
 
 from alembic import context, op
-
-from shared.revisions import DowngradeRefused
 
 
 def search_anew(what: str) -> None:
@@ -12,13 +10,3 @@ def search_anew(what: str) -> None:
     """
     op.execute("UPDATE account SET search_shape = 0")
     context.config.attributes["lost"].append(f"{what}; the older release makes its search table anew")
-
-
-def made_anew(why: str) -> DowngradeRefused:
-    """Return the refusal of a step that costs more than the mirror does."""
-    return DowngradeRefused(
-        "made_anew",
-        why,
-        "Stop the reader and remove mail-*.db with its -wal and -shm: the older release makes the index anew from the "
-        "mail server, and nothing is lost but time.",
-    )

@@ -6,7 +6,8 @@ Revision 0001. What each column means stands in `schema.py`; a test compares the
 import sqlalchemy as sa
 from alembic import op
 
-from shared.revisions import DowngradeRefused
+from agent_reader.access import migrations
+from shared.revisions import refusal_of
 
 revision = "0001"
 down_revision = None
@@ -51,4 +52,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Refuse: before the first version there is no read log."""
-    raise DowngradeRefused("nothing_before", "Revision 0001 is the first.", "Move access.db away, and keep it.")
+    raise refusal_of(migrations.REVISIONS[0])

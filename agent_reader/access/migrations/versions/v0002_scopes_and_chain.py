@@ -10,8 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
+from agent_reader.access import migrations
 from agent_reader.access.chain import NO_DIGEST, Row
-from shared.revisions import DowngradeRefused
+from shared.revisions import refusal_of
 
 revision = "0002"
 down_revision = "0001"
@@ -52,13 +53,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Refuse: tokens would open more than they were made for, and the read log would be no chain any more."""
-    raise DowngradeRefused(
-        "tokens_would_open_more",
-        "A release of revision 0001 knows no scopes: every token would open all mail, with sign-in codes. And its read "
-        "log is no chain: which parts were read, and by whom, would be lost.",
-        "Stop the reader and move access.db with its -wal and -shm away, and keep them: the older release makes "
-        "another, for which tokens are made anew. Or restore a copy made before the upgrade.",
-    )
+    raise refusal_of(migrations.REVISIONS[1])
 
 
 def _chain() -> None:

@@ -6,7 +6,8 @@ Revision 0001. What each column means stands in `schema.py`; a test compares the
 import sqlalchemy as sa
 from alembic import op
 
-from agent_reader.store.migrations.taking_back import made_anew
+from agent_reader.store import migrations
+from shared.revisions import refusal_of
 
 revision = "0001"
 down_revision = None
@@ -31,7 +32,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Refuse: a mirror is made anew from the mail server sooner than it is taken back to this."""
-    raise made_anew("Revision 0001 is the first.")
+    raise refusal_of(migrations.REVISIONS[0])
 
 
 def _account() -> None:

@@ -6,8 +6,8 @@ Revision 0003. Emails that are here already are read once more; changes before i
 import sqlalchemy as sa
 from alembic import op
 
-from agent_reader.store import document, reading
-from agent_reader.store.migrations.taking_back import made_anew
+from agent_reader.store import document, migrations, reading
+from shared.revisions import refusal_of
 
 revision = "0003"
 down_revision = "0002"
@@ -55,7 +55,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Refuse: a mirror is made anew from the mail server sooner than it is taken back to this."""
-    raise made_anew("A release of revision 0002 knows no scopes, and would show every token all mail.")
+    raise refusal_of(migrations.REVISIONS[2])
 
 
 def _read_again() -> None:

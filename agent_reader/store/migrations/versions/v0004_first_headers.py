@@ -6,7 +6,8 @@ Revision 0004.
 import sqlalchemy as sa
 from alembic import op
 
-from agent_reader.store.migrations.taking_back import made_anew
+from agent_reader.store import migrations
+from shared.revisions import refusal_of
 
 revision = "0004"
 down_revision = "0003"
@@ -31,4 +32,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Refuse: a mirror is made anew from the mail server sooner than it is taken back to this."""
-    raise made_anew("A release of revision 0003 threads without the headers that are read first.")
+    raise refusal_of(migrations.REVISIONS[3])

@@ -6,7 +6,8 @@ Revision 0005.
 import sqlalchemy as sa
 from alembic import op
 
-from agent_reader.store.migrations.taking_back import made_anew
+from agent_reader.store import migrations
+from shared.revisions import refusal_of
 
 revision = "0005"
 down_revision = "0004"
@@ -37,4 +38,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Refuse: a mirror is made anew from the mail server sooner than it is taken back to this."""
-    raise made_anew("A release of revision 0004 takes every Email for one that was kept whole.")
+    raise refusal_of(migrations.REVISIONS[4])

@@ -5,7 +5,8 @@ Revision 0006.
 
 from alembic import op
 
-from agent_reader.store.migrations.taking_back import made_anew
+from agent_reader.store import migrations
+from shared.revisions import refusal_of
 
 revision = "0006"
 down_revision = "0005"
@@ -20,4 +21,4 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Refuse: a mirror is made anew from the mail server sooner than it is taken back to this."""
-    raise made_anew("A release of revision 0005 keeps the words of an Email in another form.")
+    raise refusal_of(migrations.REVISIONS[5])

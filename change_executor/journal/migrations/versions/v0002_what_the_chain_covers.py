@@ -13,9 +13,10 @@ import rfc8785
 import sqlalchemy as sa
 from alembic import context, op
 
+from change_executor.journal import migrations
 from change_executor.journal.chain import FIRST_PREVIOUS, event_hash
 from change_executor.journal.coverage import row_digest, text_digest
-from shared.revisions import DowngradeRefused
+from shared.revisions import refusal_of
 
 revision = "0002"
 down_revision = "0001"
@@ -52,12 +53,7 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Refuse: what the first version does to rows it states nowhere, so that no later one could verify them."""
-    raise DowngradeRefused(
-        "chain_would_end",
-        "A release of revision 0001 states no digests: what it changes and forgets could not be verified any more. It "
-        "would take proposals of agents that were revoked, and knows nothing of moves by copy.",
-        "Restore a copy made before the upgrade from that revision, or stay at 0002.",
-    )
+    raise refusal_of(migrations.REVISIONS[1])
 
 
 def _threads() -> None:
