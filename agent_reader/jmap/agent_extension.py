@@ -30,6 +30,7 @@ _ARGUMENTS: Final = ("maxTotalBytes", "windowStart")
 ACCOUNT_LIMITS: Final[Mapping[str, Any]] = {
     "emailProperties": list(AGENT_PROPERTIES),
     "emailGetArguments": list(_ARGUMENTS),
+    "emailParseArguments": list(_ARGUMENTS),
     "minTotalBytes": LEAST_TOTAL_OCTETS,
     "minWindowBytes": LEAST_WINDOW_OCTETS,
     "maxAttachmentCharacters": MAX_ATTACHMENT_CHARACTERS,

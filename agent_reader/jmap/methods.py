@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from agent_reader.jmap.capabilities import CORE, MAIL, SUBMISSION, VACATION_RESPONSE
+from agent_reader.jmap.parsing import answer_email_parse
 from agent_reader.jmap.queries import (
     answer_changes,
-    answer_email_parse,
     answer_email_query,
     answer_email_query_changes,
     answer_mailbox_query,

@@ -1,29 +1,19 @@
 """The methods that find mail and tell what changed: from untrusted arguments to one question, and back to JSON."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
 from agent_reader.jmap.asking import Asking
 from agent_reader.jmap.capabilities import AGENT
-from agent_reader.jmap.emails_written import EmailsWritten
-from agent_reader.jmap.errors import ErrorType, MethodError
 from agent_reader.jmap.reads import Answerer, Arguments, Found, check_number
-from agent_reader.jmap.shown_parts import FoundEmails
 from agent_reader.query import (
-    BlobUnavailable,
-    FoundBlob,
     QueryResult,
     changes,
-    email_parse,
     email_query,
     email_query_changes,
-    find_blob,
     mailbox_query,
     mailbox_query_changes,
     parse_changes,
-    parse_email_parse,
     parse_email_query,
     parse_email_query_changes,
     parse_mailbox_query,
@@ -106,40 +96,6 @@ def answer_snippets(asking: Asking, arguments: Arguments) -> Found:
         "list": found.list,
         "notFound": found.not_found or None,
     }
-
-
-def answer_email_parse(asking: Asking, arguments: Arguments) -> Found:
-    """Answer Email/parse (RFC 8621 §4.9)."""
-    asked = parse_email_parse(arguments)
-    check_number("blobIds", asked.blob_ids, asking.limits.max_objects_in_get)
-    located = ((blob_id, find_blob(asking.snapshot, blob_id)) for blob_id in asked.blob_ids)
-    blobs = {blob_id: blob for blob_id, blob in located if blob is not None}
-    written = EmailsWritten(asking, "parsed", "{}")
-    found = email_parse(
-        blobs,
-        asked,
-        lambda blob: _octets(asking, blob),
-        lambda blob_id, email: written.put_parsed(blob_id, email, blobs[blob_id].email_id),
-        asking.patience.go_on,
-    )
-    rest: Found = {
-        "accountId": asking.snapshot.account_id,
-        "notParsable": found.not_parsable or None,
-        "notFound": found.not_found or None,
-    }
-    # The read log goes by Emails, and what is shown here belongs to the one that the blob lies in.
-    return FoundEmails(rest | {"parsed": None}, ()) if written.is_empty else written.found(rest)
-
-
-@contextmanager
-def _octets(asking: Asking, blob: FoundBlob) -> Iterator[bytes]:
-    try:
-        opened = asking.blobs.open(asking.snapshot.account_id, blob)
-    except BlobUnavailable as unavailable:
-        kind = ErrorType.SERVER_UNAVAILABLE if unavailable.retryable else ErrorType.SERVER_FAIL
-        raise MethodError(kind, unavailable.detail, ("blobIds",), unavailable.reason.value) from unavailable
-    with opened, asking.snapshot.room.place(opened.size, asking.patience.go_on):
-        yield opened.whole()
 
 
 def _queried(asking: Asking, found: QueryResult) -> Found:

@@ -34,7 +34,7 @@ from agent_reader.query.email_get import (
     written_once,
 )
 from agent_reader.query.errors import invalid
-from agent_reader.query.kept_readings import KeptReadings
+from agent_reader.query.kept_readings import KeptReading, KeptReadings
 from agent_reader.query.windows import LEAST_WINDOW_OCTETS, Budget, Windowed
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from agent_reader.store.written import Written
@@ -180,6 +180,20 @@ def _content(
     # Read once here also where it is too large to be kept for the request, and not at all where nothing asks for it.
     kept = cache(lambda: readings.of(snapshot, email))
     answer = content_as_asked(email, replace(asked.plain, max_body_value_bytes=0), lambda: kept().message)
+    depth = snapshot.scope.depth
+    return answer, extend(answer, asked, kept, lambda: Attached(kept().message, depth, lambda: fetching.message(email)))
+
+
+def extend(
+    answer: dict[str, JSON],
+    asked: AgentEmailGetArguments,
+    kept: Callable[[], KeptReading],
+    attached: Callable[[], Attached],
+) -> list[Windowed]:
+    """Add the extension's properties to the others of an Email, and show of its texts the window that is asked for.
+
+    Returns the texts. `answer` holds the texts of bodyValues whole.
+    """
     texts: list[Windowed] = []
     for name in asked.agent_properties:
         match name:
@@ -191,8 +205,7 @@ def _content(
             case "cleaned":
                 answer[name] = cleaned(kept().text())
             case _:
-                attached = Attached(kept().message, snapshot.scope.depth, lambda: fetching.message(email))
-                answer[name], attachments = text_of_attachment(attached)
+                answer[name], attachments = text_of_attachment(attached())
                 texts += attachments
     if answer.get("bodyValues"):
         texts[:0] = texts_in(answer["bodyValues"], kept().message)
@@ -202,7 +215,7 @@ def _content(
         # A text that is not kept is cut, to nothing; that the window shows all of nothing does not mend it.
         if was_cut_before or (text.name == "newText" and has_unkept_body(kept().message)):
             text.holder["isTruncated"] = True
-    return answer, texts
+    return texts
 
 
 class _Fetching:

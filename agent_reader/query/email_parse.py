@@ -60,16 +60,20 @@ class Parsed:
 def parse_email_parse(untrusted: Mapping[str, JSON]) -> EmailParseArguments:
     """Return the arguments, or raise `QueryRefused` naming the one that is wrong."""
     arguments.known_only(untrusted, _ARGUMENTS)
-    if "blobIds" not in untrusted:
-        raise invalid("blobIds", "is missing.")
-    blob_ids = arguments.list_value("blobIds", untrusted["blobIds"])
-    shape = {name: value for name, value in untrusted.items() if name in _OF_GET}
-    return EmailParseArguments(
-        tuple(dict.fromkeys(arguments.string_value("blobIds", each) for each in blob_ids)), parse_email_get(shape)
-    )
+    shape = {name: value for name, value in untrusted.items() if name != BLOB_IDS}
+    return EmailParseArguments(parse_blob_ids(untrusted), parse_email_get(shape))
 
 
-_OF_GET: Final = frozenset(
+def parse_blob_ids(untrusted: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Return the blobs that are to be parsed, each once, or raise `QueryRefused`."""
+    if BLOB_IDS not in untrusted:
+        raise invalid(BLOB_IDS, "is missing.")
+    blob_ids = arguments.list_value(BLOB_IDS, untrusted[BLOB_IDS])
+    return tuple(dict.fromkeys(arguments.string_value(BLOB_IDS, each) for each in blob_ids))
+
+
+BLOB_IDS: Final = "blobIds"
+_ARGUMENTS: Final = frozenset(
     {
         "accountId",
         "properties",
@@ -78,9 +82,9 @@ _OF_GET: Final = frozenset(
         "fetchHTMLBodyValues",
         "fetchAllBodyValues",
         "maxBodyValueBytes",
+        BLOB_IDS,
     }
 )
-_ARGUMENTS: Final = _OF_GET | {"blobIds"}
 
 
 def email_parse(
@@ -104,7 +108,7 @@ def email_parse(
         with read_blob(found[blob_id]) as octets:
             message = parse(octets)
             if is_message(message):
-                put(blob_id, _email(message, asked.shape))
+                put(blob_id, parsed_email(message, asked.shape))
             else:
                 not_parsable.append(blob_id)
     return Parsed(tuple(not_parsable), tuple(not_found))
@@ -115,7 +119,8 @@ def is_message(message: Message) -> bool:
     return any(field.name.lower() in _FIELDS_OF_A_MESSAGE for field in message.fields)
 
 
-def _email(message: Message, shape: EmailGetArguments) -> dict[str, JSON]:
+def parsed_email(message: Message, shape: EmailGetArguments) -> dict[str, JSON]:
+    """Return the Email that a blob holds, with the properties that are asked for."""
     wanted = DEFAULT_PROPERTIES if shape.properties is None else tuple(dict.fromkeys(shape.properties))
     content = email_json(
         message,

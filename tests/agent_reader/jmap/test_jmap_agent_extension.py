@@ -154,9 +154,10 @@ async def test_all_of_it_beside_the_properties_of_the_rfc_in_any_order(standing:
 async def test_without_naming_it_in_using_it_is_refused_and_the_words_say_how(
     standing: House, arguments: dict[str, Any]
 ) -> None:
-    ((name, body, _),) = await standing.call(("Email/get", {"accountId": ACCOUNT, "ids": []} | arguments))
-    assert ("error", "invalidArguments") == (name, body["type"])
-    assert AGENT in body["description"]
+    for method, ids in (("Email/get", "ids"), ("Email/parse", "blobIds")):
+        ((name, body, _),) = await standing.call((method, {"accountId": ACCOUNT, ids: []} | arguments))
+        assert ("error", "invalidArguments") == (name, body["type"])
+        assert AGENT in body["description"]
 
 
 @pytest.mark.parametrize(
@@ -176,8 +177,9 @@ async def test_without_naming_it_in_using_it_is_refused_and_the_words_say_how(
     ],
 )
 async def test_wrong_arguments_are_refused_and_named(standing: House, arguments: dict[str, Any], named: str) -> None:
-    ((name, body, _),) = await standing.call(("Email/get", {"accountId": ACCOUNT, "ids": []} | arguments), using=USING)
-    assert ("error", "invalidArguments", [named]) == (name, body["type"], body["arguments"])
+    for method, ids in (("Email/get", "ids"), ("Email/parse", "blobIds")):
+        ((name, body, _),) = await standing.call((method, {"accountId": ACCOUNT, ids: []} | arguments), using=USING)
+        assert ("error", "invalidArguments", [named]) == (name, body["type"], body["arguments"])
 
 
 # Windows

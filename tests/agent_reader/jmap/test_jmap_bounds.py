@@ -15,7 +15,8 @@ import pytest
 
 from agent_reader.jmap.asking import Asking
 from agent_reader.jmap.capabilities import AGENT, CORE, MAIL, Limits
-from agent_reader.jmap.queries import answer_email_parse, answer_snippets
+from agent_reader.jmap.parsing import answer_email_parse
+from agent_reader.jmap.queries import answer_snippets
 from agent_reader.jmap.reads import answer_email_get
 from agent_reader.jmap.sheet import PIECE_OCTETS, Sheet
 from agent_reader.query import BlobCache, BlobReader
