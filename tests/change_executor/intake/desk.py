@@ -21,6 +21,10 @@ PROPOSAL = {"emailId": EMAIL_ID, "from": "incoming", "to": "processed", "reason"
 READER_TOKEN = new_token(TokenKind.READER, secrets.token_bytes).text
 
 
+def email(number: int) -> str:
+    return f"M{number:032d}"
+
+
 class Desk:
     def __init__(self, journal: Journal, settings: ExecutorSettings) -> None:
         self.journal = journal
