@@ -70,11 +70,11 @@ def test_a_message_shows_each_of_its_proposals_oldest_first_and_no_other(lived: 
 def test_what_was_tampered_with_is_shown_and_exported_as_it_stands(lived: Journal, url: str) -> None:
     with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
         connection.execute("DROP TRIGGER events_refuse_update")
-        connection.execute("UPDATE events SET details = '{broken \x1b[2J' WHERE seq = 1")
+        connection.execute("UPDATE events SET details = '{broken \x1b[2J\u202e' WHERE seq = 1")
         connection.execute("UPDATE events SET details = '[1]' WHERE seq = 3")
     events = [json.loads(line) for lines in export_events(lived.reading) for line in lines]
-    assert ["{broken \x1b[2J", [1]] == [events[0]["details"], events[2]["details"]]
+    assert ["{broken \x1b[2J\u202e", [1]] == [events[0]["details"], events[2]["details"]]
     proposed, rejected = shown(lived, new_proposal(9).id)[-2:]
     # Nothing of it reaches a terminal but as letters.
-    assert proposed.endswith('agent:mailbot  "{broken \\u001b[2J"')
+    assert proposed.endswith('agent:mailbot  "{broken \\u001b[2J\\u202e"')
     assert rejected.endswith("person:ann  [1]")

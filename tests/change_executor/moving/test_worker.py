@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import structlog
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 from structlog.testing import capture_logs
 
 from change_executor.apply import Apply
@@ -58,6 +58,18 @@ def test_with_nothing_to_do_a_pass_writes_nothing_and_sleeps(office: Office) -> 
     office.workshop.journal.listen(partial(commits.append, None))
     assert office.worker.pass_once() == FALLBACK_SECONDS
     assert [] == commits
+
+
+def test_what_a_revoked_agent_has_open_again_is_taken_back_in_the_next_pass(office: Office) -> None:
+    # As it is left by a proposal that was in flight at the revocation and came back unmoved.
+    proposal = office.propose()
+    with office.workshop.journal.writing() as writing:
+        revoked = {"name": "mailbot", "since": writing.now, "by": PERSON}
+        writing.connection.execute(insert(schema.revoked_agents).values(**revoked))
+        writing.append("agent:revoke", "mailbot", PERSON)
+    office.worker.pass_once()
+    assert ("withdrawn", "agent_revoked", None) == office.workshop.told(proposal)
+    assert [] == office.workshop.dovecot.commands("executor")
 
 
 def test_what_was_not_decided_in_time_expires(office: Office) -> None:
