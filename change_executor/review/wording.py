@@ -96,7 +96,8 @@ OUTCOMES: Final = {
     Outcome.UNDO_PLACE_UNKNOWN: "It was not moved back: a person settled the move, so nobody knows its place.",
     Outcome.UNDO_DID_NOT_HAPPEN: "It was not moved back; it lies where it was moved to.",
     Outcome.POLICY_CHANGED: "The approval was given under other rules, so it has to be decided again.",
-    Outcome.RESTORED: "An older copy of the journal was put back after the approval, so it has to be decided again.",
+    Outcome.RESTORED: "After the approval the journal was put back from a copy, or taken back to an older release; it "
+    "has to be decided again.",
     Outcome.NOT_DECIDED_IN_TIME: "Nobody decided in time.",
     Outcome.AGENT_REVOKED: "The agent that proposed it was revoked.",
     Outcome.SETTLED_BY_PERSON: "The outcome was uncertain; a person looked and settled it.",
@@ -162,6 +163,7 @@ EVENTS_OF_THE_HOUSE: Final = {
     "intake:refuse_summary": "Further proposals were refused.",
     "journal:adopt": "A journal of an earlier version was taken over.",
     "journal:restore": "A copy of the journal was put back.",
+    "journal:downgrade": "The journal was taken back to the tables of an older release.",
     "link:made": "A link to sign in was made for",
     "link:spent": "A link was used by",
     "move:concluded": "What became of the move was written down.",
