@@ -73,7 +73,7 @@ class ListWriter:
             snippet = one_line(str(email.summary["preview"] or ""), _MAX_SNIPPET_CHARACTERS)
         subject = "" if self.brief and snippet else self._subject(email)
         shown_id = short(self.call.snapshot, email.id)
-        head = " ".join(filter(None, (shown_id, received_in_list(email, self.call.now), ",".join(marks))))
+        head = " ".join(filter(None, (shown_id, day_or_minute(email.received_at, self.call.now), ",".join(marks))))
         line = " | ".join(filter(None, (self._sender(email), subject, snippet)))
         if not self.call.sheet.listed(head, line):
             return False
@@ -120,9 +120,9 @@ def received(email: StoredEmail) -> str:
     return f"{email.received_at:%Y-%m-%d %H:%M}"
 
 
-def received_in_list(email: StoredEmail, now: datetime) -> str:
-    """Return when it was received, UTC: to the minute in the last week, before that the day; read_mail has it whole."""
-    at, age = email.received_at, now - email.received_at
+def day_or_minute(at: datetime, now: datetime) -> str:
+    """Return a time as lists show it, UTC: in the last week to the minute, before that the day; read_mail shows all."""
+    age = now - at
     if not timedelta(0) <= age < _YEAR_UNDERSTOOD:
         return f"{at:%Y-%m-%d}"
     day = f"{_MONTHS[at.month - 1]} {at.day}"

@@ -31,46 +31,65 @@ STATE_FILE: Final = Path("~/.local/state/mailwarrant/watch.json")
 app = typer.Typer(add_completion=False)
 
 
+# What the command takes, in the order of its help.
+_TokenFile = Annotated[
+    Path | None,
+    typer.Option(envvar="MAILWARRANT_TOKEN_FILE", help="The file with the agent's reader token (mwr_...)."),
+]
+_Command = Annotated[
+    list[str] | None, typer.Argument(metavar="COMMAND...", help="After --run: the program and its arguments.")
+]
+_Runs = Annotated[bool, typer.Option("--run", help="What follows is the command. The last option.")]
+_From = Annotated[list[str] | None, typer.Option("--from", help="From this address; may be repeated.")]
+_FromDomain = Annotated[
+    list[str] | None, typer.Option("--from-domain", help="From this domain, exact: none below it; repeatable.")
+]
+_To = Annotated[list[str] | None, typer.Option("--to", help="To or Cc this address; may be repeated.")]
+_SubjectContains = Annotated[str, typer.Option(help="The subject contains this, letter case aside.")]
+_HasAttachment = Annotated[
+    bool | None, typer.Option("--has-attachment/--no-attachment", help="With or without attachments.")
+]
+_Queue = Annotated[
+    str | None, typer.Option(help="In the mailbox that the queue's mail comes into: its id, role or whole name.")
+]
+_AdmitAutomatic = Annotated[bool, typer.Option("--admit-automatic", help="Also mail that programs sent (RFC 3834).")]
+_Interval = Annotated[float, typer.Option(min=0, help="Seconds: at most one batch within them.")]
+_Retry = Annotated[float, typer.Option(min=0.01, help="Seconds after a failure; doubled each time.")]
+_TimeLimit = Annotated[float, typer.Option(min=0.1, help="Seconds that the command may take.")]
+_PassVariable = Annotated[
+    list[str] | None, typer.Option(help="A variable of the environment that the command needs; repeatable.")
+]
+_Account = Annotated[str | None, typer.Option(help="Which account, where the token opens several.")]
+_StateFile = Annotated[Path, typer.Option(help="Where the watch keeps its place.")]
+_Once = Annotated[bool, typer.Option("--once", help="Look once, give one batch, and end.")]
+_Status = Annotated[bool, typer.Option("--status", help="Tell how the watch stands, and end.")]
+
+
 class _Stopped(BaseException):
     """A signal asked the watch to end."""
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
 def watch(  # noqa: PLR0913, PLR0917 - the options of a command
-    token_file: Annotated[
-        Path | None,
-        typer.Option(envvar="MAILWARRANT_TOKEN_FILE", help="The file with the agent's reader token (mwr_...)."),
-    ] = None,
+    token_file: _TokenFile = None,
     reader_url: ReaderUrl = READER_URL,
-    command: Annotated[
-        list[str] | None, typer.Argument(metavar="COMMAND...", help="After --run: the program and its arguments.")
-    ] = None,
-    runs: Annotated[bool, typer.Option("--run", help="What follows is the command. The last option.")] = False,
-    sender: Annotated[list[str] | None, typer.Option("--from", help="From this address; may be repeated.")] = None,
-    domain: Annotated[
-        list[str] | None, typer.Option("--from-domain", help="From this domain, exact: none below it; repeatable.")
-    ] = None,
-    to: Annotated[list[str] | None, typer.Option("--to", help="To or Cc this address; may be repeated.")] = None,
-    subject_contains: Annotated[str, typer.Option(help="The subject contains this, letter case aside.")] = "",
-    has_attachment: Annotated[
-        bool | None, typer.Option("--has-attachment/--no-attachment", help="With or without attachments.")
-    ] = None,
-    queue: Annotated[
-        str | None, typer.Option(help="In the mailbox that the queue's mail comes into: its id, role or whole name.")
-    ] = None,
-    admit_automatic: Annotated[
-        bool, typer.Option("--admit-automatic", help="Also mail that programs sent (RFC 3834).")
-    ] = False,
-    interval: Annotated[float, typer.Option(min=0, help="Seconds: at most one batch within them.")] = 60.0,
-    retry: Annotated[float, typer.Option(min=0.01, help="Seconds after a failure; doubled each time.")] = 30.0,
-    time_limit: Annotated[float, typer.Option(min=0.1, help="Seconds that the command may take.")] = 900.0,
-    pass_variable: Annotated[
-        list[str] | None, typer.Option(help="A variable of the environment that the command needs; repeatable.")
-    ] = None,
-    account: Annotated[str | None, typer.Option(help="Which account, where the token opens several.")] = None,
-    state_file: Annotated[Path, typer.Option(help="Where the watch keeps its place.")] = STATE_FILE,
-    once: Annotated[bool, typer.Option("--once", help="Look once, give one batch, and end.")] = False,
-    status: Annotated[bool, typer.Option("--status", help="Tell how the watch stands, and end.")] = False,
+    command: _Command = None,
+    runs: _Runs = False,
+    sender: _From = None,
+    domain: _FromDomain = None,
+    to: _To = None,
+    subject_contains: _SubjectContains = "",
+    has_attachment: _HasAttachment = None,
+    queue: _Queue = None,
+    admit_automatic: _AdmitAutomatic = False,
+    interval: _Interval = 60.0,
+    retry: _Retry = 30.0,
+    time_limit: _TimeLimit = 900.0,
+    pass_variable: _PassVariable = None,
+    account: _Account = None,
+    state_file: _StateFile = STATE_FILE,
+    once: _Once = False,
+    status: _Status = False,
 ) -> None:
     """Run COMMAND when mail arrives, with the new messages, framed for a model, on its standard input."""
     file = StateFile(state_file.expanduser())

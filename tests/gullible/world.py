@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,9 @@ from tests.servers.snapshot import Snapshot
 _CAP: Final = (
     'incoming = "Incoming"\nmax_pending_per_agent = 5000\nmax_proposals_per_hour = 5000\nmax_proposals_per_day = 5000\n'
 )
+
+# Seconds. The executor looks at hundreds of proposals one by one; it has stalled where none is looked at for so long.
+_STALLED_AFTER: Final = 120.0
 
 # What of the journal an agent may bring about.
 HARMLESS: Final = frozenset({"pending", "stale"})
@@ -50,13 +54,20 @@ class World:
 
     def warnings(self) -> dict[str, set[str]]:
         """The codes of the executor's warnings by proposal, once it has looked at every message."""
-        return eventually(self._warnings, "the executor to look at every proposal", 600.0)
+        found = self._warnings()
+        while not self.agent.proposed.keys() <= found.keys():
+            what = f"the executor to look at another proposal than {len(found)} of {len(self.agent.proposed)}"
+            found = eventually(partial(self._more_warnings, len(found)), what, _STALLED_AFTER)
+        return found
 
-    def _warnings(self) -> dict[str, set[str]] | None:
+    def _more_warnings(self, than: int) -> dict[str, set[str]] | None:
+        found = self._warnings()
+        return found if len(found) > than else None
+
+    def _warnings(self) -> dict[str, set[str]]:
         with self._journal() as journal:
             rows = journal.execute("SELECT proposal, text FROM texts WHERE kind = 'reading'").fetchall()
-        found = {str(proposal): {each["code"] for each in json.loads(text)["warnings"]} for proposal, text in rows}
-        return found if self.agent.proposed.keys() <= found.keys() else None
+        return {str(proposal): {each["code"] for each in json.loads(text)["warnings"]} for proposal, text in rows}
 
     def states(self) -> set[str]:
         """Every state that a proposal is in."""

@@ -16,6 +16,7 @@ from agent_reader.mcp.door import McpDoor, beside
 from shared.tokens import TokenKind, new_token
 from tests.agent_reader.mcp.desk import Desked, desked, id_of, short
 from tests.agent_reader.mcp.served import ERAS, app_of, client, served, text_of
+from tests.agent_reader.mcp.test_mcp_short_ids import TWINS
 from tests.agent_reader.served import MESSAGES
 
 TOOLS = ["whats_new", "search_mail", "read_mail", "read_thread", "read_attachment", "list_mailboxes"]
@@ -39,7 +40,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desked]:
-    with desked(tmp_path_factory.mktemp("mcp")) as found:
+    with desked(tmp_path_factory.mktemp("mcp"), (*MESSAGES, *TWINS)) as found:
         yield found
 
 
@@ -64,9 +65,9 @@ async def test_a_client_of_either_era_lists_calls_and_is_told_the_rule(standing:
     assert not house.log.calls
 
 
-def posted(address: str, body: object, **headers: str) -> httpx.Response:
+def posted(address: str, body: object, path: str = "/mcp", **headers: str) -> httpx.Response:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return httpx.post(f"{address}/mcp", content=content, headers=ACCEPT | headers, trust_env=False, timeout=30)
+    return httpx.post(f"{address}{path}", content=content, headers=ACCEPT | headers, trust_env=False, timeout=30)
 
 
 @pytest.mark.anyio
@@ -139,6 +140,48 @@ async def test_what_is_too_large_or_no_message_is_refused_and_nothing_is_echoed(
             answer = await asyncio.to_thread(posted, address, body, **right)
             assert status == answer.status_code, answer.text
             assert "zanzibar" not in answer.text
+    assert "zanzibar" not in str(standing.house.log.calls)
+
+
+@pytest.mark.anyio
+async def test_the_relay_is_told_the_whole_id_of_what_the_token_shows_and_whoever_else_asks_nothing(
+    standing: Desked,
+) -> None:
+    door = McpDoor(standing.desk, standing.house.access, places := Places(1))
+    right = {"Authorization": f"Bearer {standing.house.token}"}
+    other = {"Authorization": f"Bearer {new_token(TokenKind.PROPOSER, secrets.token_bytes).text}"}
+    receipt, first, second = id_of(MESSAGES[2]), *map(id_of, TWINS)
+    asked: list[tuple[int, str, object, dict[str, str]]] = [
+        (404, "ambiguous_id", {"beginsWith": short(first)}, right),
+        (404, "unknown_email", {"beginsWith": receipt[:10]}, right),
+        (404, "unknown_email", {"beginsWith": "zanzibar"}, right),
+        (400, "malformed_id_request", {"beginsWith": receipt, "zanzibar": 1}, right),
+        (400, "malformed_id_request", {"beginsWith": [receipt]}, right),
+        (400, "malformed_id_request", b"zanzibar", right),
+        (400, "malformed_id_request", b"[" * 1_000, right),
+        (413, "request_too_large", b"x" * 2_000, right),
+        (401, "no_token", {"beginsWith": short(receipt)}, {}),
+        (401, "wrong_token_kind", {"beginsWith": short(receipt)}, other),
+        (421, "unknown_host", {"beginsWith": short(receipt)}, right | {"Host": "evil.example"}),
+    ]
+    async with served(beside(door, standing.house.app)) as address:
+
+        async def said(body: object, **headers: str) -> httpx.Response:
+            return await asyncio.to_thread(posted, address, body, "/agent/email-id", **headers)
+
+        for start in (receipt, short(receipt)):
+            answer = await said({"beginsWith": start}, **right)
+            assert (200, {"emailId": receipt}) == (answer.status_code, answer.json())
+        for status, code, body, headers in asked:
+            answer = await said(body, **headers)
+            assert (status, code) == (answer.status_code, answer.json()["code"]), answer.text
+            assert "zanzibar" not in answer.text
+        both = (await said({"beginsWith": short(first)}, **right)).text
+        assert (True, True) == (first in both, second in both)
+        got = await asyncio.to_thread(httpx.get, f"{address}/agent/email-id", headers=right, trust_env=False)
+        assert 405 == got.status_code
+        with places.place(standing.agent):
+            assert 429 == (await said({"beginsWith": receipt}, **right)).status_code
     assert "zanzibar" not in str(standing.house.log.calls)
 
 

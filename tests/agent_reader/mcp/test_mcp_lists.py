@@ -7,8 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from agent_reader.mcp.lines import received_in_list
-from agent_reader.store.snapshot import StoredEmail
+from agent_reader.mcp.lines import day_or_minute
 from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, listed, outside, short
 from tests.agent_reader.served import octets
 
@@ -71,7 +70,7 @@ def test_a_date_has_no_year_where_only_one_can_be_meant() -> None:
     now = datetime(2026, 1, 5, 9, 30, tzinfo=UTC)
 
     def shown(**ago: int) -> str:
-        return received_in_list(StoredEmail(1, "M", "T", (), (), now - timedelta(**ago), {}), now)
+        return day_or_minute(now - timedelta(**ago), now)
 
     assert "Jan 5 08:30" == shown(hours=1)
     assert "Dec 30 09:30" == shown(days=6)

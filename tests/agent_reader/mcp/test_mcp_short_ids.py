@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from agent_reader.mcp.short_ids import SHORT_CHARACTERS
 from agent_reader.relay.endpoint import Reply, Unreachable
 from agent_reader.scope import Depth, Scope
 from change_executor.journal.open import open_journal
-from tests.agent_reader.mcp.desk import desked, id_of, inside, listed, outside, short
+from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, listed, outside, short
 from tests.agent_reader.mcp.mails import attached
 from tests.agent_reader.mcp.test_mcp_sequences import AtDesk, World, tools_of
 from tests.agent_reader.mcp.test_mcp_tools import deliver, with_scope
@@ -31,16 +32,31 @@ START = short(FIRST)
 RECEIPT = id_of(MESSAGES[2])
 
 
-@pytest.fixture
-def both(tmp_path: Path) -> Iterator[World]:
-    """Both houses, with the first of the twins in incoming."""
-    journal = open_journal(settings_in(tmp_path, max_pending_per_agent=9).journal.url, MovableClock())
+@contextmanager
+def both_houses(folder: Path, messages: tuple[bytes, ...], accounts: tuple[str, ...] = (ACCOUNT,)) -> Iterator[World]:
+    journal = open_journal(settings_in(folder, max_pending_per_agent=9).journal.url, MovableClock())
     try:
-        with desked(tmp_path / "reader-side", (*MESSAGES, TWINS[0])) as standing:
-            intake = Intake(journal, settings_in(tmp_path, max_pending_per_agent=9))
+        with desked(folder / "reader-side", messages, accounts=accounts) as standing:
+            intake = Intake(journal, settings_in(folder, max_pending_per_agent=9))
             yield World(standing, intake, tools_of(standing, intake))
     finally:
         journal.close()
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Iterator[World]:
+    """Both houses, with the first of the twins in incoming."""
+    with both_houses(tmp_path, (*MESSAGES, TWINS[0])) as found:
+        yield found
+
+
+def take_away(standing: Desked, uid: int, account: str = ACCOUNT) -> None:
+    """The owner deletes a message of INBOX for good, and the mirror has seen it everywhere."""
+    mirror = standing.house.store.account(account)
+    mirror.vanish(next(each.id for each in mirror.mailboxes() if each.name == "INBOX"), [uid])
+    for mailbox in mirror.mailboxes():
+        mirror.looked(mailbox.id, 30, None)
+    mirror.settle()
 
 
 def proposed(world: World) -> list[str]:
@@ -123,14 +139,56 @@ def test_a_message_that_the_token_does_not_show_makes_nothing_ambiguous_and_is_n
 
 
 def test_a_message_that_is_gone_is_not_proposed_under_its_beginning(both: World) -> None:
-    mirror = both.standing.house.store.account(ACCOUNT)
-    inbox = next(each.id for each in mirror.mailboxes() if each.name == "INBOX")
-    mirror.vanish(inbox, [len(MESSAGES) + 1])
-    for mailbox in mirror.mailboxes():
-        mirror.looked(mailbox.id, 30, None)
-    mirror.settle()
+    take_away(both.standing, len(MESSAGES) + 1)
     assert "unknown_email" == code(propose(both, START))
     assert [] == proposed(both)
+
+
+def test_whatever_takes_the_place_of_a_message_that_is_gone_is_never_read_or_proposed_as_that_one(both: World) -> None:
+    assert START in listed(both.call("search_mail", {"text": "Twins"}))
+    assert propose(both, START).startswith("Proposed: ")
+    take_away(both.standing, len(MESSAGES) + 1)
+    # Any other message in its place: what the agent holds leads nowhere.
+    deliver(both.standing, 20, octets(91, "Twins", "Not one of them."))
+    for name in ("read_mail", "read_thread", "read_attachment"):
+        refused = code(both.call(name, {"ids" if name == "read_mail" else "id": START}))
+        assert refused in {"unknown_email", "unknown_thread"}
+    assert "unknown_email" == code(propose(both, START))
+    # Its twin: it is read and proposed as itself, by its whole id, and nothing is said of the first any more.
+    deliver(both.standing, 21, TWINS[1])
+    read = both.call("read_mail", {"ids": START})
+    assert f"{SECOND} in inbox" in outside(read)
+    assert str(TWIN_NUMBERS[1]) in inside(read)
+    assert str(TWIN_NUMBERS[0]) not in inside(read)
+    assert "unknown_email" == code(both.call("read_mail", {"ids": FIRST}))
+    assert propose(both, START).startswith("Proposed: ")
+    # What was proposed of the first is still of the first, and waits for a person by itself.
+    assert {FIRST, SECOND} == set(proposed(both))
+    (line,) = both.standing.house.access.lines(agent="clerk", since=None, email_id=SECOND, limit=5)
+    assert (SECOND,) == line.email_ids
+
+
+def test_twins_in_two_accounts_are_each_read_in_their_own_and_proposed_by_their_whole_id_alone(tmp_path: Path) -> None:
+    with both_houses(tmp_path, (TWINS[0],), (ACCOUNT, OTHER_ACCOUNT)) as both:
+        take_away(both.standing, 1, OTHER_ACCOUNT)
+        deliver(both.standing, 20, TWINS[1], account=OTHER_ACCOUNT)
+        for account, email_id in ((ACCOUNT, FIRST), (OTHER_ACCOUNT, SECOND)):
+            # Within an account there is no other.
+            assert [START] == listed(both.call("search_mail", {"account": account}))
+            assert f"{email_id} in inbox" in outside(both.call("read_mail", {"account": account, "ids": START}))
+        refused = propose(both, START)
+        assert "ambiguous_id" == code(refused)
+        assert FIRST in refused
+        assert SECOND in refused
+        assert [] == proposed(both)
+        assert propose(both, SECOND).startswith("Proposed: ")
+        assert [SECOND] == proposed(both)
+        # Who may see one of the accounts is told nothing of the other.
+        one = with_scope(both.standing, Scope(accounts=(ACCOUNT,)), "one")
+        assert (
+            tools_of(one, both.intake).call("propose_move", {"id": START, "to": "processed"})[0].startswith("Proposed")
+        )
+        assert {FIRST, SECOND} == set(proposed(both))
 
 
 def test_the_same_beginning_in_two_accounts_is_one_message_only_if_it_is_the_same(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from change_executor.journal.open import open_journal
 from shared.tokens import TokenKind, new_token
-from tests.agent_reader.mcp.desk import Desked, desked, id_of, outside
+from tests.agent_reader.mcp.desk import Desked, desked, id_of, outside, short
 from tests.agent_reader.mcp.served import ERAS, app_of, served, text_of
 from tests.agent_reader.served import MESSAGES
 from tests.change_executor.intake.desk import Desk as Intake
@@ -96,7 +96,8 @@ async def test_a_client_reads_and_proposes_and_is_told_what_became_of_it(street:
         assert {"read_mail", "propose_move", "my_proposals"} <= tools.keys()
         assert ["escalate", "processed"] == tools["propose_move"].input_schema["properties"]["to"]["enum"]
         assert "paid 12 EUR" in text_of(await client.call_tool("read_mail", {"ids": [MAIL]}))
-        made = await client.call_tool("propose_move", {"id": MAIL, "to": "processed", "reason": "Obey me: a receipt"})
+        # The relay asks the reader for the whole of the id, over the same socket.
+        made = await client.call_tool("propose_move", {"id": short(MAIL), "to": "processed", "reason": "Obey me"})
         assert not made.is_error, text_of(made)
         assert re.match(r"Proposed( already)?: P[0-9a-v]{20}, pending", text_of(made))
         listed = text_of(await client.call_tool("my_proposals", {"limit": "5"}))

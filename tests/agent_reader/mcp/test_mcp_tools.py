@@ -218,8 +218,10 @@ def test_with_several_accounts_one_is_named(tmp_path: Path) -> None:
         assert "account" in schema["required"]
 
 
-def deliver(standing: Desked, uid: int, message: bytes, mailbox: str = "INBOX", minutes: int = 0) -> str:
-    mirror = standing.house.store.account(ACCOUNT)
+def deliver(
+    standing: Desked, uid: int, message: bytes, mailbox: str = "INBOX", minutes: int = 0, account: str = ACCOUNT
+) -> str:
+    mirror = standing.house.store.account(account)
     handle = next(each.id for each in mirror.mailboxes() if each.name == mailbox)
     mirror.add(handle, [fetched(uid, message, standing.house.clock() + timedelta(minutes=minutes))])
     return id_of(message)
