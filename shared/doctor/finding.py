@@ -159,8 +159,8 @@ WHY: Final = MappingProxyType(
         Fault.TOKEN_EXPIRING: "The agent will be refused when it ends.",
         Fault.CLOCK: "Expiry, order and every date on record are as wrong as the clock.",
         Fault.DISK: "A full disk stops the sync and every decision: what cannot be recorded is not done.",
-        Fault.TEMPORARY_FULL: "systemd makes folders there for each confined service that it starts: what runs "
-        "goes on, and what ended does not come back.",
+        Fault.TEMPORARY_FULL: "Our services go on and start again without it; other programs of this machine may not, "
+        "and somebody filled it.",
         Fault.BACKUP_MISSING: "Journal, tokens and read log exist nowhere else.",
         Fault.BACKUP_OLD: "What happened since the last copy would be lost with the disk.",
         Fault.BACKUP_READABLE: _READS_STATE,

@@ -6,7 +6,8 @@ from typing import Final
 
 # A list: each line adds, an empty one begins anew (systemd.syntax(7)).
 _LISTS: Final = frozenset(
-    {"LoadCredential", "Environment", "ListenStream", "SystemCallFilter", "RestrictAddressFamilies", "ReadWritePaths"}
+    {"LoadCredential", "Environment", "ListenStream", "SystemCallFilter", "RestrictAddressFamilies"}
+    | {"ReadWritePaths", "TemporaryFileSystem"}
 )
 
 

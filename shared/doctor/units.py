@@ -19,7 +19,8 @@ REQUIRED: Final[tuple[tuple[str, str | None], ...]] = (
     ("ProtectSystem", "strict"),
     ("ProtectHome", "yes"),
     ("PrivateTmp", "yes"),
-    ("PrivateDevices", "yes"),
+    ("TemporaryFileSystem", "/dev:ro,mode=755"),
+    ("DevicePolicy", "closed"),
     ("ProtectKernelTunables", "yes"),
     ("ProtectKernelModules", "yes"),
     ("ProtectControlGroups", "yes"),
@@ -109,9 +110,9 @@ def _look_at_service(name: str, user: User | None, said: dict[str, list[str]], l
     for key, wanted in REQUIRED:
         if key == "WatchdogSec" and runs_once:
             continue
-        values = said.get(key)
-        value = None if values is None else " ".join(values)
-        right = bool(value) if wanted is None else value is not None and _same(value, wanted)
+        values = said.get(key, [])
+        value = " ".join(values)
+        right = bool(value) if wanted is None else wanted in values or (bool(values) and _same(value, wanted))
         if not right:
             looking.find(
                 Fault.UNIT_WEAKENED, f"{name} does not say {key}={wanted if wanted is not None else '...'}", mend

@@ -196,6 +196,12 @@ UNITS: Final = [
         added(unit("change-executor.service.d/a.conf"), "[Service]\nSystemCallFilter=\n"),
     ),
     Plant(
+        "it sees the machine's devices",
+        "executor",
+        Fault.UNIT_WEAKENED,
+        added(unit("change-executor.service.d/a.conf"), "[Service]\nTemporaryFileSystem=\nTemporaryFileSystem=/x\n"),
+    ),
+    Plant(
         "peers cannot be told apart",
         "reader",
         Fault.UNIT_WEAKENED,

@@ -108,8 +108,13 @@ def test_with_every_shared_folder_full_what_a_person_signs_is_done(machine: Mach
         assert machine.run("touch", "/tmp/one-more").returncode != 0
         approved(machine, "full-folders")
         machine.said("sudo", "-u", "change-executor", "change-executor", "audit", "verify")
-        # systemd makes folders in /tmp for each confined service that it starts, so what runs is not ended meanwhile.
         assert "temporary_full" in installed.doctor_of_machine(machine)
+        # What ends meanwhile comes back, and so does what is started now and then.
+        for service in installed.SERVICES:
+            machine.said("systemctl", "restart", service)
+            machine.said("systemctl", "start", f"{service}-backup")
+        approved(machine, "started-in-full-folders")
+        assert {"temporary_full"} == installed.doctor(machine)[1]
     machine.run("find", "/dev/mqueue", "-mindepth", "1", "-user", "agent", "-delete")
     still_the_same(machine)
 
