@@ -2,6 +2,8 @@
 
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 
 def bare_process(command: Sequence[str], *, bufsize: int = -1) -> subprocess.Popen[bytes]:
@@ -21,3 +23,9 @@ def bare_process(command: Sequence[str], *, bufsize: int = -1) -> subprocess.Pop
         start_new_session=True,
         bufsize=bufsize,
     )
+
+
+def be_the_first_to_go() -> None:
+    """Say so of the calling process: where memory runs out, the kernel takes this one, and not who began it."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")

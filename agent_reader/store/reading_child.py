@@ -13,7 +13,6 @@ import resource
 import signal
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Final
 
 import msgspec
@@ -24,6 +23,7 @@ from agent_reader.store.reading import Reading, read
 from agent_reader.store.reading_wire import LENGTH_OCTETS, Answer, Asked, AskedHeader, AskedMessage, frame
 from agent_reader.store.threads import links_of_header
 from agent_reader.sync.mirror import FetchedMessage, MessageState
+from shared.bare_process import be_the_first_to_go
 from shared.landlock import folders_of_code, shut
 
 # A text of 60 MiB took 1.1 GB to be read; the service itself may have 2.
@@ -46,7 +46,8 @@ _READ: Final = msgspec.msgpack.Decoder(list[Asked])
 def main() -> None:
     """Say that it is ready, then answer until the input ends."""
     _end_with_the_reader()
-    _be_the_first_to_go()
+    # It is one message's doing, and is begun anew.
+    be_the_first_to_go()
     # Who started it ends it, by the end of its input or for good; a service manager tells the whole group.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
@@ -68,12 +69,6 @@ def _end_with_the_reader() -> None:
     """Be killed when the reader's thread that began this ends: what it is at may take longer than anybody wants."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
-def _be_the_first_to_go() -> None:
-    """Where memory runs out, this is taken and not the reader: it is one message's doing, and is begun anew."""
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
 
 
 def answer(asked: Asked) -> Answer:

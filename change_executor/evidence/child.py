@@ -20,10 +20,12 @@ import shared.message.html  # noqa: F401
 from change_executor.evidence.cleaning import cleaned_html
 from change_executor.evidence.confine import confine
 from change_executor.evidence.reading_message import read_message
+from shared.bare_process import be_the_first_to_go
 
 
 def main() -> None:
     """Read, confine, parse, answer."""
+    be_the_first_to_go()
     # What the parent gave is taken whole before any of it is looked at.
     untrusted = sys.stdin.buffer.read()
     _load_every_charset()

@@ -7,15 +7,15 @@ import os
 import select
 import subprocess
 import sys
-from typing import IO, TYPE_CHECKING, Any, cast
+import time
+from pathlib import Path
+from typing import IO, Any, cast
 
 import pytest
 
 from change_executor.evidence.reading import READING_VERSION, Readable, Reading
-from change_executor.evidence.run_child import MAX_ANSWER_OCTETS, Cancelled, _exchange, read_in_child
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from change_executor.evidence.run_child import CHILD, MAX_ANSWER_OCTETS, Cancelled, _exchange, read_in_child
+from shared.bare_process import bare_process
 
 HONEST: dict[str, Any] = {"reading_version": READING_VERSION, "readable": "readable", "subject": "an order"}
 
@@ -26,6 +26,15 @@ def _child(code: str) -> tuple[str, ...]:
 
 def _read(code: str, *, seconds: float = 20.0) -> Reading:
     return read_in_child(b"x" * 300_000, cut=False, names=[], command=_child(code), seconds=seconds)
+
+
+def test_where_memory_runs_out_the_kernel_takes_the_child_and_not_the_executor() -> None:
+    with bare_process(CHILD) as child:
+        deadline, score = time.monotonic() + 60, Path(f"/proc/{child.pid}/oom_score_adj")
+        while score.read_text().strip() != "1000":
+            assert time.monotonic() < deadline
+            select.select([], [], [], 0.02)
+        child.kill()
 
 
 def test_an_honest_answer_is_taken() -> None:
