@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from starlette.requests import ClientDisconnect, Request
 
+from change_executor.errors import JournalUnavailable
 from change_executor.intake import problems
 from change_executor.intake.proposer_tokens import Proposer, TokenFault, opened_by
 from change_executor.journal.idempotency import Key
@@ -20,7 +21,7 @@ from shared.identity import is_unprovable_email_id, is_unstable_email_id
 from shared.ijson import NotIJson, load
 from shared.problem import Problem
 from shared.proposal import MAX_BODY_OCTETS, ProposalRequest, State
-from shared.tokens import TokenKind, bearer_of, parse_token
+from shared.tokens import Token, TokenKind, bearer_of, parse_token
 
 # 8 KiB over loopback take no time; a body that trickles holds a connection and nothing else.
 BODY_SECONDS: Final = 10.0
@@ -53,14 +54,19 @@ async def caller(request: Request, journal: Journal, now: datetime) -> Proposer:
     if token.kind is not TokenKind.PROPOSER:
         raise problems.wrong_token_kind()
 
-    def look_up() -> Proposer | TokenFault:
-        with journal.reading() as connection:
-            return opened_by(connection, token, now)
-
-    found = await asyncio.to_thread(look_up)
+    try:
+        with journal.glancing() as connection:
+            found = opened_by(connection, token, now)
+    except JournalUnavailable:
+        found = await asyncio.to_thread(_patiently, journal, token, now)
     if isinstance(found, TokenFault):
         raise problems.token_refused(found)
     return found
+
+
+def _patiently(journal: Journal, token: Token, now: datetime) -> Proposer | TokenFault:
+    with journal.reading() as connection:
+        return opened_by(connection, token, now)
 
 
 async def proposal_request(request: Request) -> ProposalRequest:
@@ -156,6 +162,8 @@ def listing(request: Request) -> Listing:
 
 def no_parameters(request: Request) -> None:
     """Refuse any query parameter: what is not understood is not passed over."""
+    if not request.scope["query_string"]:
+        return
     for name in request.query_params:
         raise problems.unknown_parameter(_shown(name))
 

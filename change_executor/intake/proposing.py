@@ -53,20 +53,32 @@ def propose(
     random_octets: RandomOctets,
     key: Key | None = None,
 ) -> Proposed:
+    """Record a proposal in a transaction of its own, as `propose_in` does. Raises `JournalUnavailable` too."""
+    with journal.writing() as writing:
+        return propose_in(writing, settings, proposer, request, random_octets, key)
+
+
+def propose_in(
+    writing: Writing,
+    settings: ExecutorSettings,
+    proposer: Proposer,
+    request: ProposalRequest,
+    random_octets: RandomOctets,
+    key: Key | None = None,
+) -> Proposed:
     """Record a proposal, or find the agent's open one for the same message and destination.
 
     With a `key` that has come before within a day, the proposal that its first request made, as it stands now. Raises
-    a `Problem`, `JournalUnavailable`.
+    a `Problem`.
     """
-    with journal.writing() as writing:
-        if key is not None and (answered := idempotency.find(writing, proposer.agent, key)) is not None:
-            if answered.request_sha256 != key.request_sha256:
-                raise problems.idempotency_key_reused()
-            return Proposed(view(writing.connection, writing.proposal(answered.proposal)), created=True)
-        proposed = _propose(writing, settings, proposer, request, random_octets)
-        if key is not None and proposed.created:
-            idempotency.keep(writing, proposer.agent, key, proposed.view.id)
-        return proposed
+    if key is not None and (answered := idempotency.find(writing, proposer.agent, key)) is not None:
+        if answered.request_sha256 != key.request_sha256:
+            raise problems.idempotency_key_reused()
+        return Proposed(view(writing.connection, writing.proposal(answered.proposal)), created=True)
+    proposed = _propose(writing, settings, proposer, request, random_octets)
+    if key is not None and proposed.created:
+        idempotency.keep(writing, proposer.agent, key, proposed.view.id)
+    return proposed
 
 
 def _propose(
@@ -78,13 +90,8 @@ def _propose(
 ) -> Proposed:
     queue_id = proposer.queue if request.queue is None else request.queue
     queue = settings.queue(queue_id)
-    ruling = policy.judge_proposing(
-        queue,
-        _asker(writing, proposer, queue_id),
-        from_role=request.from_role,
-        to_role=request.to_role,
-        stopped=writing.stopped(),
-    )
+    asker, stopped = _asked(writing, proposer, queue_id)
+    ruling = policy.judge_proposing(queue, asker, from_role=request.from_role, to_role=request.to_role, stopped=stopped)
     if queue is None or ruling in _OF_THE_REQUEST:
         raise problems.refused_by_policy(ruling)
     latest = _latest(writing.connection, queue_id, request.email_id)
@@ -116,28 +123,28 @@ _columns = schema.proposals.c
 _LATELY: Final = _columns.created_at > bindparam("hour")
 # Never there when the executor looked: there is no evidence of it.
 _UNFOUND: Final = (_columns.state == State.STALE.value) & _columns.evidence.is_(None)
-_PENDING: Final = _columns.state == State.PENDING.value
 _older = schema.proposals.alias()
 _OWN: Final = (_older.c.agent == bindparam("agent")) & (_older.c.queue == bindparam("queue"))
 # Those of the last day are counted with what was made in it. Few are pending for longer than that, of all agents
 # together; asked for its own ones alone, SQLite would walk all that the agent ever proposed.
 _PENDING_FOR_LONGER: Final = (
-    select(func.coalesce(func.sum(type_coerce(_OWN, Integer)), 0))
+    select(func.count().filter(_OWN))
     .where(_older.c.state == State.PENDING.value, _older.c.created_at <= bindparam("day"))
     .scalar_subquery()
 )
-# All that a proposal is judged by, in one question.
-_ASKER: Final = Statement(
+# All that the policy judges a proposal by, in one question.
+_ASKED: Final = Statement(
     select(
         func.count().label("in_day"),
-        func.sum(type_coerce(_LATELY, Integer)).label("in_hour"),
-        func.sum(type_coerce(_UNFOUND, Integer)).label("unfound_in_day"),
-        func.sum(type_coerce(_LATELY & _UNFOUND, Integer)).label("unfound_in_hour"),
-        (func.coalesce(func.sum(type_coerce(_PENDING, Integer)), 0) + _PENDING_FOR_LONGER).label("pending"),
+        func.count().filter(_LATELY).label("in_hour"),
+        func.count().filter(_UNFOUND).label("unfound_in_day"),
+        func.count().filter(_UNFOUND & _LATELY).label("unfound_in_hour"),
+        (func.count().filter(_columns.state == State.PENDING.value) + _PENDING_FOR_LONGER).label("pending"),
         select(schema.revoked_agents.c.name)
         .where(schema.revoked_agents.c.name == bindparam("agent"))
         .exists()
         .label("revoked"),
+        select(schema.switches.c.name).where(schema.switches.c.name == "stop").exists().label("stopped"),
     ).where(
         _columns.agent == bindparam("agent"),
         _columns.created_at > bindparam("day"),
@@ -159,18 +166,20 @@ _OF_THE_REQUEST: Final = frozenset(
 )
 
 
-def _asker(writing: Writing, proposer: Proposer, queue_id: str) -> Asker:
+def _asked(writing: Writing, proposer: Proposer, queue_id: str) -> tuple[Asker, bool]:
+    """Who proposes, and whether everything is stopped."""
     asked = {"agent": proposer.agent, "queue": queue_id, "day": writing.now - policy.PROPOSALS_DAY}
-    row = _ASKER.first(writing.connection, asked | {"hour": writing.now - policy.PROPOSALS_WINDOW})
+    row = _ASKED.first(writing.connection, asked | {"hour": writing.now - policy.PROPOSALS_WINDOW})
     assert row is not None, "counting answers with a row"
-    return Asker(
+    asker = Asker(
         agent=proposer.agent,
         token_queue=proposer.queue,
         revoked=row["revoked"],
         pending=row["pending"],
-        in_last_hour=Made(row["in_hour"] or 0, row["unfound_in_hour"] or 0),
-        in_last_day=Made(row["in_day"], row["unfound_in_day"] or 0),
+        in_last_hour=Made(row["in_hour"], row["unfound_in_hour"]),
+        in_last_day=Made(row["in_day"], row["unfound_in_day"]),
     )
+    return asker, row["stopped"]
 
 
 def own_proposal(journal: Journal, proposer: Proposer, proposal_id: str) -> ProposalView:

@@ -1,6 +1,7 @@
 """Connections to the journal's database: one that holds the write lock, and as many readers as are needed."""
 
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -58,6 +59,47 @@ def still_in_transaction(driver: sqlite3.Connection) -> None:
     """
     if not driver.in_transaction:
         raise JournalUnavailable("the database ended the transaction by itself")
+
+
+class Glance:
+    """One held connection for questions of an event loop: it waits for no lock, and no thread is woken for an answer.
+
+    Each question is a snapshot of its own; thread-safe.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._turn = threading.Lock()
+        self._connection: Connection | None = None
+
+    @contextmanager
+    def asking(self) -> Iterator[Connection]:
+        """Open it for one question.
+
+        Raises `JournalUnavailable` also where the answer would have to be waited for; ask again in a thread then.
+        """
+        with self._turn, machine_errors():
+            if self._connection is None:
+                # Not one of the pool of readers, which may have none free and has patience.
+                self._connection = reader_engine(self._url).connect()
+                driver_of(self._connection).execute("PRAGMA busy_timeout=0")
+            try:
+                yield self._connection
+            except BaseException:
+                self._drop()
+                raise
+
+    def close(self) -> None:
+        """Close the connection; the next question opens another."""
+        with self._turn:
+            self._drop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.invalidate()
+            connection.close()
+            connection.engine.dispose()
 
 
 def _engine(url: str, begin: str) -> Engine:

@@ -7,7 +7,7 @@ Each is answered after the commit that holds what it wrote, or saw. What one of 
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -45,11 +45,12 @@ class GroupCommit:
         self._whose_turn: int | None = None
 
     @contextmanager
-    def turn(self) -> Iterator[Connection]:
+    def turn(self, *, in_parts: bool = False) -> Iterator[Connection]:
         """Wait for one's turn, write in the block, and return once the group is committed.
 
-        What leaves the block is raised after that commit, and what was written in it is taken back. Raises
-        `JournalUnavailable` where the group could not be committed; then nobody of it wrote anything.
+        What leaves the block is raised after that commit, and what was written in it is taken back (`in_parts`: the
+        block has each of its parts taken `alone`). Raises `JournalUnavailable` where the group could not be committed;
+        then nobody of it wrote anything.
         """
         assert self._whose_turn != threading.get_ident(), "a write transaction inside another would wait for itself"
         refused: BaseException | None = None
@@ -57,7 +58,8 @@ class GroupCommit:
             group = self._group or self._begin()
             self._whose_turn = threading.get_ident()
             try:
-                with machine_errors(), _alone(group.driver):
+                # One around the others would keep all pages that any of them changes.
+                with machine_errors(), nullcontext() if in_parts else alone(group.driver):
                     yield group.connection
             except BaseException as error:  # noqa: BLE001 - it is raised again below, once the others are served
                 refused = error
@@ -143,7 +145,7 @@ class GroupCommit:
 
 
 @contextmanager
-def _alone(driver: sqlite3.Connection) -> Iterator[None]:
+def alone(driver: sqlite3.Connection) -> Iterator[None]:
     """Take back what the block wrote if anything leaves it, and nothing else of the group."""
     driver.execute("SAVEPOINT one")
     try:

@@ -2,13 +2,13 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -16,13 +16,14 @@ from sqlalchemy.exc import IntegrityError
 from change_executor import lifecycle
 from change_executor.errors import AnotherIsOpen, NoSuchProposal, VersionChanged
 from change_executor.journal import chain, coverage, schema
-from change_executor.journal.engine import driver_of, machine_errors, reader_engine, writer_engine
-from change_executor.journal.group import GroupCommit
+from change_executor.journal.engine import Glance, driver_of, machine_errors, reader_engine, writer_engine
+from change_executor.journal.group import GroupCommit, alone
 from change_executor.journal.statement import Statement
 from change_executor.lifecycle import Event
 from shared.proposal import State
 
 Clock = Callable[[], datetime]
+_Found = TypeVar("_Found")
 
 _HEAD: Final = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
 _APPEND: Final = (
@@ -40,16 +41,7 @@ _READ: Final = Statement(select(schema.proposals).where(schema.proposals.c.id ==
 _STOPPED: Final = Statement(select(schema.switches.c.name).where(schema.switches.c.name == "stop"))
 
 # What the event of a new proposal says of its row beside state and version; all other columns are null.
-_STATED_AT_FIRST: Final = (
-    "agent",
-    "queue",
-    "email_id",
-    "from_role",
-    "to_role",
-    "created_at",
-    "expires_at",
-    "predecessor",
-)
+_STATED: Final = ("agent", "queue", "email_id", "from_role", "to_role", "created_at", "expires_at", "predecessor")
 
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -177,7 +169,7 @@ class Writing:
             _CREATE.run(self.connection, values)
         for kind, text in texts.items():
             self.keep_text(new.id, kind, text)
-        stated = {name: values[name] for name in _STATED_AT_FIRST}
+        stated = {name: values[name] for name in _STATED}
         details = {"from": None, "to": State.PENDING.value, "version": 1, "set": recorded(stated)}
         self.append("proposal:propose", new.id, f"agent:{new.agent}", details)
         return made
@@ -314,6 +306,7 @@ class Journal:
         self._reader = reader_engine(url)
         self._group = GroupCommit(self._writer)
         self._listeners: tuple[Callable[[], None], ...] = ()
+        self._glance = Glance(url)
         self._probing = threading.Lock()
         self._probed: datetime | None = None
 
@@ -327,6 +320,31 @@ class Journal:
             writing = Writing(connection, self._clock())
             yield writing
             writing.state_texts()
+        self._tell_listeners()
+
+    def write_all(self, acts: Sequence[Callable[[Writing], _Found]]) -> list[_Found | Exception]:
+        """Let acts write one after the other in one transaction; return what each returned, or raised.
+
+        What one of them did wrong is taken back alone. All have ended when this returns, and what is told holds: it is
+        after the commit. Raises `JournalUnavailable` where nothing of it could be committed.
+        """
+        ended: list[_Found | Exception] = []
+        with self._group.turn(in_parts=True) as connection:
+            for act in acts:
+                try:
+                    with machine_errors(), alone(driver_of(connection)):
+                        writing = Writing(connection, self._clock())
+                        found = act(writing)
+                        writing.state_texts()
+                except Exception as error:  # noqa: BLE001 - it is for whoever handed in the act
+                    ended.append(error)
+                else:
+                    ended.append(found)
+        if not all(isinstance(each, Exception) for each in ended):
+            self._tell_listeners()
+        return ended
+
+    def _tell_listeners(self) -> None:
         for listener in self._listeners:
             # What was committed stays committed: a loop that is closed meanwhile must not turn it into a refusal.
             with suppress(RuntimeError):
@@ -337,6 +355,10 @@ class Journal:
         """Open a read transaction: one consistent snapshot."""
         with machine_errors(), self._reader.begin() as connection:
             yield connection
+
+    def glancing(self) -> AbstractContextManager[Connection]:
+        """Open a read for one question that waits for nobody: for an event loop (`Glance`)."""
+        return self._glance.asking()
 
     def probe(self) -> None:
         """Raise `JournalUnavailable` where the journal cannot be read or written; writes at most once a few seconds.
@@ -369,6 +391,7 @@ class Journal:
 
     def close(self) -> None:
         """Close every connection."""
+        self._glance.close()
         self._group.close()
         self._writer.dispose()
         self._reader.dispose()

@@ -34,6 +34,8 @@ class Served:
             log_config=None,
             access_log=False,
             lifespan="on",
+            proxy_headers=False,
+            server_header=False,
             timeout_graceful_shutdown=2,
             ws="none",
         )

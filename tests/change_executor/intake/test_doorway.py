@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,11 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from change_executor.condition import HINDRANCE_OF
+from change_executor.errors import JournalUnavailable
 from change_executor.intake.doorway import parsed
+from change_executor.intake.proposer_tokens import revoke_token
 from change_executor.journal import schema
+from change_executor.journal.open import open_journal
 from change_executor.outcomes import Waiting
 from change_executor.steps import wait
 from change_executor.switch import press_stop, release_stop
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Message
 
+    from change_executor.config import ExecutorSettings
     from change_executor.journal.journal import Journal
     from tests.change_executor.journal.clock import MovableClock
 
@@ -367,3 +372,33 @@ def test_our_own_mistake_is_a_problem_document_without_a_trace(desk: Desk, monke
     answer = desk.propose()
     assert (500, "internal") == (answer.status_code, code_of(answer))
     assert "secret cause" not in answer.text
+
+
+def test_a_token_that_another_process_revokes_opens_nothing_from_then_on(
+    desk: Desk, settings: ExecutorSettings
+) -> None:
+    assert 201 == desk.propose().status_code
+    with contextlib.closing(open_journal(settings.journal.url, desk.journal.now)) as elsewhere:
+        revoke_token(elsewhere, desk.token.split("_")[1])
+    assert code_of(desk.propose()) == "token_revoked"
+
+
+def test_where_a_glance_would_have_to_wait_the_token_is_looked_up_with_patience(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked() -> None:
+        raise JournalUnavailable("database is locked")
+
+    monkeypatch.setattr(desk.journal, "glancing", locked)
+    assert 201 == desk.propose().status_code
+    revoke_token(desk.journal, desk.token.split("_")[1])
+    assert code_of(desk.propose()) == "token_revoked"
+
+
+def test_a_glance_waits_for_nobody_and_goes_on_after_an_error(journal: Journal) -> None:
+    with journal.glancing() as connection:
+        assert 0 == connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one()
+    with pytest.raises(JournalUnavailable), journal.glancing() as connection:
+        connection.exec_driver_sql("SELECT * FROM nothing")
+    with journal.glancing() as connection:
+        assert 0 == connection.exec_driver_sql("SELECT count(*) FROM proposals").scalar_one()
