@@ -202,8 +202,12 @@ def _message(
 
 
 def _header_of(octets: bytes) -> bytes:
-    ends = [at + len(mark) for mark in (b"\r\n\r\n", b"\n\n") if (at := octets.find(mark)) >= 0]
-    return octets[: min(ends)] if ends else octets
+    ends = octets.find(b"\r\n\r\n")
+    # No further than that: most mail has no line that ends otherwise, and all of it would be searched for one.
+    ends_otherwise = octets.find(b"\n\n", 0, ends if ends >= 0 else len(octets))
+    if ends_otherwise >= 0:
+        return octets[: ends_otherwise + 2]
+    return octets[: ends + 4] if ends >= 0 else octets
 
 
 def _windows(known: Collection[int]) -> Iterator[str]:

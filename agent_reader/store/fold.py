@@ -46,7 +46,7 @@ _ASCII_WORDS: Final = bytes(ord(chr(each).lower()) if chr(each).isalnum() else 0
 )
 # What is beyond ASCII in most mail: a few letters with marks, dashes, quotation marks, a currency.
 _MOST_LETTERS: Final = 40
-_NOT_ASCII: Final = re.compile(r"[^\x00-\x7f]")
+_ASCII: Final = bytes(range(0x80))
 
 
 # A long text is folded piece by piece: every word is an object for a moment, and a text of 40 MB has millions.
@@ -81,7 +81,8 @@ def _fold(text: str) -> str:
 
 def _with_plain_letters(text: str) -> str | None:
     """A text with what each letter beyond ASCII is folded to, where that is ASCII for all of them; a tenth the time."""
-    beyond = set(_NOT_ASCII.findall(text))
+    # A text may hold half a surrogate pair.
+    beyond = set(text.encode(errors="surrogatepass").translate(None, _ASCII).decode(errors="surrogatepass"))
     if len(beyond) > _MOST_LETTERS:
         return None
     for letter in beyond:

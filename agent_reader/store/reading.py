@@ -1,6 +1,5 @@
 """From a fetched message to all that the store keeps of it. Pure: no database here, so it runs before the lock."""
 
-import json
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -176,7 +175,7 @@ def threading_of(header: bytes) -> tuple[tuple[str, ...], str]:
 
 def pack_summary(summary: dict[str, JSON]) -> bytes:
     """Return metadata properties as they are kept."""
-    return zlib.compress(json.dumps(summary, ensure_ascii=False, separators=(",", ":")).encode(), 3)
+    return zlib.compress(msgspec.json.encode(summary), 3)
 
 
 def unpack_summary(packed: bytes) -> dict[str, JSON]:
@@ -257,5 +256,8 @@ def searched_texts(message: Message, readable: ReadableText) -> Iterator[str]:
 def _body_words(message: Message, readable: ReadableText) -> str:
     """The readable text; and the HTML alternative's where that says something else: either is found."""
     words, *others = map(fold, searched_texts(message, readable))
+    others = [each for each in others if each != words]
+    if not others:
+        return words
     known = set(words.split())
     return " ".join((words, *(each for each in others if not set(each.split()) <= known)))

@@ -5,6 +5,7 @@ takes minutes. Needs Dovecot, and mbsync (Debian package isync) where it is to b
 one time: figures of different runs do not compare.
 """
 
+import json
 import os
 import shutil
 import subprocess
@@ -33,6 +34,8 @@ _TELLINGS: Final = 5
 _MOST_SECONDS: Final = 3_600.0
 _WEEK: Final = timedelta(days=7)
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
+# What any searchable mirror in this language and with this index has to do, alone.
+_FLOORS: Final = {"email, headers and texts": "email", "the same, older policy": "email-legacy", "FTS5 alone": "fts5"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ def main() -> None:
             _say("mbsync, fsync off", messages, _run_mbsync(server, folder / "unsynced", fsync=False))
             if "--quick" not in sys.argv:
                 _say("mbsync, as installed", messages, _run_mbsync(server, folder / "synced", fsync=True))
+        for what, kind in _FLOORS.items():
+            _say_floor(what, kind, messages)
         _line(f"load at the end {os.getloadavg()[0]:.1f}")
 
 
@@ -94,7 +99,10 @@ def _first_sync(mailbox: LargeMailbox, server: Dovecot, folder: Path) -> None:
         most = _await(mailbox, process, address, token, began)
         _say("reader, searchable", mailbox.messages, _cost_of(process, time.monotonic() - began, most))
         own, beside = _cpu_seconds(process)
-        _line(f"{'reader: CPU':28} {own:8.1f} s itself, {beside:.1f} s the processes that read for it")
+        _line(
+            f"{'reader: CPU':28} {own:8.1f} s itself, {beside:.1f} s the processes that read for it; a message "
+            f"{1000 * own / mailbox.messages:.2f} and {1000 * beside / mailbox.messages:.2f} ms"
+        )
         _line(f"{'reader: memory of itself':28} {_megabytes(process.process.pid, 'VmHWM'):8.0f} MB at most")
         _line(f"{'reader: memory afterwards':28} {_status_megabytes(process, 'VmRSS'):8.0f} MB")
         measure_new_message(server, address, token)
@@ -178,6 +186,12 @@ def _run(command: list[str], given: str) -> Cost:
     if process.returncode != 0:
         raise RuntimeError(f"{command[0]} ended with {process.returncode}")
     return Cost(time.monotonic() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+def _say_floor(what: str, kind: str, messages: int) -> None:
+    command = [sys.executable, "-m", "tests.bench.sync_floor", kind, str(messages)]
+    count, seconds = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    _line(f"{what:28} {1000 * seconds / count:8.2f} ms of CPU a message, of {count}")
 
 
 def _cost_of(process: ReaderProcess, seconds: float, most_megabytes: float) -> Cost:
