@@ -96,6 +96,11 @@ def test_what_a_revoked_agent_had_approved_is_not_moved(workshop: Workshop) -> N
     assert ("withdrawn", "agent_revoked", None) == workshop.told(approved)
     assert ("applied", "moved", None) == workshop.told(done)
     assert {"Incoming": 1} == workshop.copies(mail(1))
+    # What it brought about goes back all the same, however old.
+    workshop.clock.advance(days=400)
+    assert (done,) == undo_proposals(workshop.journal, workshop.settings, [done], "person:ann").undoing
+    workshop.apply.undo(done)
+    assert ("undone", "moved_back", None) == workshop.told(done)
 
 
 def test_another_agents_revocation_holds_up_nothing(workshop: Workshop) -> None:
