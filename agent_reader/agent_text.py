@@ -78,7 +78,7 @@ def look(message: Message, wanted: Wanted) -> Looked:
     return Looked(
         message,
         reading,
-        segmented_text(message),
+        segmented_text(message, reading),
         link_findings(message, reading),
         attachments,
         tuple(attachment_text(part) for part in attachments) if wanted.attachments else (),

@@ -44,7 +44,7 @@ class KeptReading:
     def segmented(self) -> SegmentedText:
         """Return the body's text by what is new and what is quoted."""
         if self._segmented is None:
-            self._segmented = segmented_text(self.message)
+            self._segmented = segmented_text(self.message, self.text())
         return self._segmented
 
     def flags(self) -> Sequence[Flag]:

@@ -40,7 +40,9 @@ class Windowed:
         A position within a character is moved to its beginning.
         """
         self.start = _boundary(self.whole, min(start, len(self.whole)))
-        rest = self.whole[self.start :].decode()
+        # Of a long text no more becomes characters than is shown, and one more, that says whether it goes on.
+        end = len(self.whole) if max_octets == 0 else self.start + max_octets + LEAST_WINDOW_OCTETS
+        rest = self.whole[self.start : end].decode("utf-8", "ignore")
         value = cut_value(rest, max_octets, is_html=self.is_html)
         # A tag longer than the window is cut through: whoever reads on must get on.
         self._put(value or cut_value(rest, max_octets, is_html=False))

@@ -2,9 +2,10 @@
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Final
 
-from shared.message.charset import Decoded, decode
+from shared.message.charset import Decoded, codec_of, decode
 from shared.message.model import Message, Part
 
 _META_CHARSET: Final = re.compile(rb"charset\s{0,9}=\s{0,9}[\"']?([A-Za-z0-9_:.-]{1,64})", re.IGNORECASE)
@@ -152,7 +153,7 @@ def _plain_lines(decoded: Decoded) -> Decoded:
 
 
 def _decoded_text(part: Part) -> Decoded:
-    octets = part.content()
+    octets = _plain_octets(part.content(), part.charset or "utf-8")
     decoded = decode(octets, part.charset or "utf-8")
     if decoded.is_encoding_problem and part.type == "text/html" and not part.parameters.get("charset"):
         named = _META_CHARSET.search(octets, 0, _META_WITHIN)
@@ -161,10 +162,24 @@ def _decoded_text(part: Part) -> Decoded:
     return decoded
 
 
+def _plain_octets(octets: bytes, charset: str) -> bytes:
+    """Octets with LF line ends, where each of them is an octet: as text they may take four times as much memory."""
+    if b"\r" not in octets or not _has_plain_line_ends(codec_of(charset) or "utf_8"):
+        return octets
+    return octets.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+@cache
+def _has_plain_line_ends(codec: str) -> bool:
+    # Not in UTF-16 and UTF-32, nor where letters are those of EBCDIC.
+    return "\r\n".encode(codec) == b"\r\n"
+
+
 def _cut(value: str, max_octets: int, *, is_html: bool) -> str:
     if len(value) * 4 <= max_octets:
         return value
-    octets = value.encode("utf-8")
+    # Each character takes an octet at least: no more of them than that are looked at.
+    octets = value[: max_octets + 1].encode("utf-8")
     if len(octets) <= max_octets:
         return value
     cut = octets[:max_octets].decode("utf-8", "ignore")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from shared.message.bodies import body_lists, body_value
 from shared.message.model import Message
-from shared.message.reading import TextSource
+from shared.message.reading import ReadableText, TextSource
 from shared.message.segments.lines import ElementMark, line_kinds
 from shared.message.segments.model import Segment, SegmentedText
 from shared.message.text import readable_text
@@ -31,9 +31,12 @@ def html_segments(html: str) -> SegmentedText:
     return SegmentedText(marked.text, _segments(marked.text, marked.marks))
 
 
-def segmented_text(message: Message) -> SegmentedText:
-    """Return the one text of a message (`readable_text`) and its segments, by elements if it is one HTML part."""
-    readable = readable_text(message)
+def segmented_text(message: Message, reading: ReadableText | None = None) -> SegmentedText:
+    """Return the one text of a message (`readable_text`) and its segments, by elements if it is one HTML part.
+
+    `reading` is that text where it was read already: it is not read, and not held, twice.
+    """
+    readable = readable_text(message) if reading is None else reading
     if readable.source is TextSource.HTML:
         parts = [part for part in body_lists(message).html_body if part.type == "text/html"]
         if len(parts) == 1:
