@@ -1,11 +1,13 @@
 """The executor's journal, its door and its hand, each beside what the machine can do at all, in the same run.
 
-`python -m tests.bench.executor [PROPOSALS]`, 100,000 by default for the pages. Wall clock, medians of several rounds;
-figures are printed with their targets and decide nothing.
+`python -m tests.bench.executor [PROPOSALS]`, 100,000 by default for the pages; `--shares` and `--commit-ms` are for the
+journal alone. Wall clock, medians of several rounds; figures are printed with their targets and decide nothing.
 """
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import contextlib
 import gc
 import imaplib
@@ -14,7 +16,6 @@ import resource
 import secrets
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,54 +26,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from change_executor.alarms import alarms
-from change_executor.intake.app import make_app
-from change_executor.intake.proposer_tokens import create_token
+from change_executor.journal.handing_in import HandedIn
 from change_executor.journal.journal import NewProposal
 from change_executor.journal.open import open_journal
 from change_executor.lifecycle import Event
+from tests.bench.executor_door import Door, constant, proposals
+from tests.bench.slow_commits import run_with
 from tests.change_executor.breaking.rig import Rig
 from tests.change_executor.breaking.street import letter
-from tests.change_executor.moving.workshop import settings_for
 from tests.servers.desk import ReviewPage, reading
 from tests.servers.dovecot import Dovecot
-from tests.servers.page import Served
 from tests.servers.rawlog import client_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from change_executor.journal.journal import Journal
+    from change_executor.journal.journal import Journal, Writing
 
 _SECONDS: Final = 3.0
 _ROUNDS: Final = 3
 _WRITERS: Final = 16
 _MOVES: Final = 30
 _PROPOSALS: Final = 100_000
+_TARGETS: Final = {
+    "journal, one writer": "at least 50 % of bare commits",
+    "journal, sixteen writers that hand in": "at least 200 % of bare commits",
+    "proposals over HTTP, sixteen connections": "at least 25 % of bare commits",
+}
 _PAGES: Final = ("/", "/?state=all", "/log", "/status", "/agents")
-
-# A client that sends proposals on one connection until it is told to end, and says how many were taken.
-_CLIENT: Final = """
-import http.client, json, sys, threading, time
-port, token, seconds = int(sys.argv[1]), sys.argv[2], float(sys.argv[3])
-first, clients = int(sys.argv[4]), int(sys.argv[5])
-headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
-counts = [0] * clients
-def run(number):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    base, end = (first + number) * 10**7, time.monotonic() + seconds
-    while time.monotonic() < end:
-        email = "M%032d" % (base + counts[number])
-        body = {"emailId": email, "from": "incoming", "to": "processed", "reason": "a receipt"}
-        connection.request("POST", "/v1/proposals", json.dumps(body), headers)
-        answer = connection.getresponse()
-        text = answer.read()
-        assert answer.status == 201, text
-        counts[number] += 1
-threads = [threading.Thread(target=run, args=(number,)) for number in range(clients)]
-[thread.start() for thread in threads]
-[thread.join() for thread in threads]
-print(sum(counts))
-"""
 
 
 def bare_commits(folder: Path) -> float:
@@ -97,8 +78,24 @@ def appends(journal: Journal) -> float:
     return _a_second(lambda: _append(journal))
 
 
+def handed_in_appends(journal: Journal) -> float:
+    """Appends a second by sixteen tasks that hand them in, as the intake does; each waits for its own commit."""
+    handed_in, counts, end = HandedIn(journal), [0] * _WRITERS, time.monotonic() + _SECONDS
+
+    async def run(number: int) -> None:
+        while time.monotonic() < end:
+            await handed_in.write(_tick)
+            counts[number] += 1
+
+    async def together() -> None:
+        await asyncio.gather(*(run(number) for number in range(_WRITERS)))
+
+    asyncio.run(together())
+    return sum(counts) / _SECONDS
+
+
 def grouped_appends(journal: Journal) -> float:
-    """Appends a second by sixteen writers."""
+    """Appends a second by sixteen threads that take turns."""
     counts, end = [0] * _WRITERS, time.monotonic() + _SECONDS
 
     def run(number: int) -> None:
@@ -112,35 +109,6 @@ def grouped_appends(journal: Journal) -> float:
     for thread in threads:
         thread.join()
     return sum(counts) / _SECONDS
-
-
-def proposals_over_http(folder: Path) -> float:
-    """Proposals a second that the intake's door takes from sixteen connections of other processes."""
-    most = {"max_pending_per_agent": 10_000, "max_proposals_per_hour": 10_000, "max_proposals_per_day": 100_000}
-    settings = settings_for(folder, 143, "x", queue=most)
-    journal = open_journal(settings.journal.url, lambda: datetime.now(UTC))
-    # One token each, as sixteen agents have: caps are per agent.
-    tokens = [
-        create_token(journal, agent=f"agent-{number}", queue="support", days=1, random_octets=secrets.token_bytes)
-        for number in range(_WRITERS)
-    ]
-    served = Served()
-    served.serve(make_app(journal, settings, secrets.token_bytes))
-    try:
-        port = int(served.url.rpartition(":")[2])
-        clients = [
-            subprocess.Popen(  # one process for each four connections, so that the server has a core
-                [sys.executable, "-c", _CLIENT, str(port), tokens[number].text, str(_SECONDS), str(number * 4), "4"],
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for number in range(_WRITERS // 4)
-        ]
-        taken = [int(client.communicate(timeout=120)[0]) for client in clients]
-        return sum(taken) / _SECONDS
-    finally:
-        served.close()
-        journal.close()
 
 
 def approve_to_moved(folder: Path) -> tuple[float, float]:
@@ -302,7 +270,11 @@ def _made(journal: Journal, first: int, end: int) -> float:
 
 def _append(journal: Journal) -> None:
     with journal.writing() as writing:
-        writing.append("bench:tick", "bench", "operator", {"code": "a code of the length of most", "number": 7})
+        _tick(writing)
+
+
+def _tick(writing: Writing) -> None:
+    writing.append("bench:tick", "bench", "operator", {"code": "a code of the length of most", "number": 7})
 
 
 def _a_second(act: Callable[[], None]) -> float:
@@ -330,29 +302,49 @@ def _say(what: str, figure: str, target: str = "") -> None:
 
 def _shares(folder: Path) -> None:
     journal = open_journal(f"sqlite:///{folder / 'journal.db'}", lambda: datetime.now(UTC))
-    kinds: dict[str, list[float]] = {"one writer": [], "sixteen writers": [], "over HTTP, sixteen clients": []}
-    # In turns, each round with bare commits of its own: the machine is not the same from one minute to the next.
+    shares: dict[str, list[float]] = {}
+    # In turns, each with bare commits of its own: the machine is not the same from one second to the next.
     for number in range(_ROUNDS):
         rounds = folder / f"http-{number}"
         rounds.mkdir()
         acts: dict[str, Callable[[], float]] = {
-            "one writer": partial(appends, journal),
-            "sixteen writers": partial(grouped_appends, journal),
-            "over HTTP, sixteen clients": partial(proposals_over_http, rounds),
+            "journal, one writer": partial(appends, journal),
+            "journal, sixteen writers that hand in": partial(handed_in_appends, journal),
+            "journal, sixteen threads in turns": partial(grouped_appends, journal),
+            "proposals over HTTP, sixteen connections": lambda at=rounds: _door(proposals(at, _SECONDS)),  # type: ignore[misc]  # of this round
+            "over HTTP, an endpoint that does nothing": lambda: _door(constant(_SECONDS)),
         }
         for what, act in acts.items():
             bare, ours = bare_commits(folder), act()
-            kinds[what].append(ours / bare)
+            shares.setdefault(what, []).append(ours / bare)
             _say(f"  {what}", f"{ours:7.0f}/s of {bare:7.0f}/s bare")
     journal.close()
-    for (what, found), target in zip(kinds.items(), ("50 %", "200 %", "25 %"), strict=True):
-        _say(f"journal, {what}", f"{statistics.median(found) * 100:.0f} %", f"at least {target} of bare commits")
+    for what, found in shares.items():
+        _say(what, f"{statistics.median(found) * 100:.0f} %", _TARGETS.get(what, ""))
+
+
+def _door(found: Door) -> float:
+    _say("  processor time each", f"{found.server_ms:.2f} ms, client {found.client_ms:.2f} ms")
+    return found.a_second
 
 
 def main() -> None:
-    ended = int(sys.argv[1]) if len(sys.argv) > 1 else _PROPOSALS
+    """Measure; `--commit-ms` adds so much to each wait for the disk, the peer's too, and measures the shares alone."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.executor")
+    parser.add_argument("proposals", type=int, nargs="?", default=_PROPOSALS, help="that have ended, for the pages")
+    parser.add_argument("--commit-ms", type=float, default=0.0, help="what a wait for the disk takes longer")
+    parser.add_argument("--shares", action="store_true", help="measure the shares of bare commits alone")
+    asked = parser.parse_args()
+    if asked.commit_ms:
+        _say(f"each fsync and fdatasync {asked.commit_ms:g} ms longer, the peer's too", "")
+        sys.exit(run_with(asked.commit_ms, "-m", "tests.bench.executor", "--shares"))
     with tempfile.TemporaryDirectory() as folder:
         _shares(Path(folder))
+    if not asked.shares:
+        _all_else(asked.proposals)
+
+
+def _all_else(ended: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         ours, script = approve_to_moved(Path(folder))
         _say("approve to moved", f"{ours:.1f} ms, script {script:.1f} ms", "at most 1.5 times the script")
