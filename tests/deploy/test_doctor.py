@@ -17,20 +17,10 @@ from shared.doctor.separation import too_wide
 from shared.doctor.users import NoAnswer, tried_as
 from shared.landlock import landlock_version
 from tests.deploy.doctor_plants import PLANTS
-from tests.deploy.doctor_world import AGENT, World, installed_tree, user
+from tests.deploy.doctor_world import AGENT, World, user
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.deploy.planting import Plant
-
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    if os.geteuid() != 0:
-        pytest.fail("this test makes OS users: run it as root (sudo make test)")
-    with installed_tree() as made:
-        yield made
 
 
 @pytest.mark.parametrize("house", ["reader", "executor"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +10,7 @@ import pytest
 from shared.doctor.finding import Fault
 from shared.doctor.gate import HARMLESS_WRITE
 from tests.deploy import gate_world as gated
-from tests.deploy.doctor_world import AGENT, GATE, READER, World, installed_tree
+from tests.deploy.doctor_world import AGENT, GATE, READER, World
 from tests.deploy.planting import (
     added,
     code,
@@ -97,14 +96,6 @@ PLANTS: Final[dict[str, tuple[tuple[Fault, Do], ...]]] = {
     "nobody goes through it": ((Fault.GATE_BYPASSED, edited(config("reader"), "127.0.0.1", "127.0.0.2")),),
     "it passes on what writes": ((Fault.GATE_OPEN, gated.it_passes_everything),),
 }
-
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    if os.geteuid() != 0:
-        pytest.fail("this test makes OS users: run it as root (sudo make test)")
-    with installed_tree() as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -14,21 +14,11 @@ import typer
 from shared.doctor.finding import Fault, Finding, Looking, Report
 from shared.doctor.reach import look_at_reach
 from shared.doctor.telling import Part, look, tell
-from tests.deploy.doctor_world import ADA, AGENT, EXECUTOR, READER, World, installed_tree, owned, user
+from tests.deploy.doctor_world import ADA, AGENT, EXECUTOR, READER, World, owned, user
 from tests.deploy.planting import mode, owner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from shared.doctor.installation import Installation
-
-
-@pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    if os.geteuid() != 0:
-        pytest.fail("this test makes OS users: run it as root (sudo make test)")
-    with installed_tree() as made:
-        yield made
 
 
 def reached(installation: Installation) -> tuple[set[tuple[Fault, str]], list[str]]:
