@@ -16,7 +16,7 @@ from change_executor.lifecycle import Event
 from change_executor.looking import MailboxStatus
 from change_executor.move_reply import Answer, MoveReply
 from change_executor.outcomes import Outcome, Waiting
-from change_executor.sighting import lies_elsewhere
+from change_executor.sighting import Sighting, lies_elsewhere, look
 from shared.imap_login import ImapFailure
 
 
@@ -149,10 +149,9 @@ def _judge(session: MoveSession, errand: Errand, ready: _Ready, reply: MoveReply
         case Answer.UNKNOWN:
             return Ending(Event.DOUBT)
         case Answer.REFUSED:
-            # NO says that nothing was moved; believed where the message is seen to lie where it lay.
-            message = session.fetch(errand.source_uid)
-            still_there = message is not None and message.sha256 == errand.octets_sha256
-            return Ending(Event.REFUSED, _refusal(errand)) if still_there else Ending(Event.DOUBT)
+            # Also after a NO a message may lie in both mailboxes (RFC 6851 §3.3); believed where it is seen not to.
+            only_there = look(session, ready.intent) == Sighting(in_source=True, hits=())
+            return Ending(Event.REFUSED, _refusal(errand)) if only_there else Ending(Event.DOUBT)
         case Answer.OK:
             return _verify(session, errand, ready, reply)
 

@@ -108,6 +108,26 @@ def test_a_refusal_is_a_failure_where_the_message_still_lies(dovecot: Dovecot, t
     workshop.close()
 
 
+def test_a_refusal_that_left_a_copy_in_the_target_is_for_a_person(dovecot: Dovecot, tmp_path: Path) -> None:
+    def copy_and_refuse(_: MoveReply) -> MoveReply:
+        with dovecot.connect() as owner:
+            owner.select("Incoming")
+            assert owner.uid("COPY", str(uid), "Processed")[0] == "OK"
+        return MoveReply(Answer.REFUSED)
+
+    workshop = Workshop(dovecot, tmp_path)
+    uid = workshop.deliver()
+    proposal = workshop.approved(uid)
+    halfway = _LyingMover(workshop.connections, copy_and_refuse, moves=False)
+    Apply(workshop.journal, workshop.settings, halfway).move(proposal)
+    assert ("doubtful", None, None) == workshop.told(proposal)
+    workshop.clock.advance(seconds=QUIET_SECONDS)
+    workshop.reconcile.reconcile(proposal)
+    assert ("doubtful", None, Waiting.SETTLE.value) == workshop.told(proposal)
+    assert {"Incoming": 1, "Processed": 1} == workshop.copies()
+    workshop.close()
+
+
 @pytest.mark.parametrize("kind", ["move", "undo"])
 def test_two_workers_on_one_proposal_make_one_move(dovecot: Dovecot, tmp_path: Path, kind: str) -> None:
     # No lock keeps them apart here: the journal alone does.
