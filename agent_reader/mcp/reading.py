@@ -65,7 +65,8 @@ def read_mail(call: Call) -> None:
         if min(room, call.sheet.room) < min(_LEAST_ROOM, need):
             break
         # One text at a time: twenty of the largest would not fit into memory. Most are kept from a moment ago.
-        _write_message(call, email, call.view(email, part), part, offset, min(room, call.sheet.room), roles)
+        view = view if len(found) == 1 else call.view(email, part)
+        _write_message(call, email, view, part, offset, min(room, call.sheet.room), roles)
         shown += 1
     if shown < len(found):
         call.sheet.closing(f"No room for the last {len(found) - shown} of the messages: call read_mail with their ids.")
