@@ -34,8 +34,8 @@ def look_at_machine(installation: Installation) -> Report:
     look_at_temporary(looking)
     if landlock_version() == 0:
         looking.notes.append(
-            "this kernel has no Landlock, or it is switched off (lsm=): a process that reads hostile mail is kept from "
-            "its program's own files by nothing"
+            "no Landlock here: the kernel has none, it is switched off (lsm=), or a container's filter refuses it; a "
+            "process that reads hostile mail is kept from its program's own files by nothing"
         )
     if installation.gate is not None and installation.is_reader:
         look_at_gate(installation.gate, installation, looking)

@@ -1,4 +1,4 @@
-"""The doctor and what wears out: copies, where the units put them and when one should be there; disks, the clock."""
+"""The doctor and what wears out: copies, where units put them and when one should be there; disks, clock, tokens."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from shared.doctor.copying import BY_HAND, OLDEST_BACKUP, Copying, copying_by, look_at_backup, look_at_copies
 from shared.doctor.finding import Fault, Looking, Report
-from shared.doctor.upkeep import look_at_date, look_at_disk, look_at_temporary
+from shared.doctor.upkeep import look_at_date, look_at_disk, look_at_temporary, look_at_tokens
 
 NAME = "change-executor-backup"
 UNITS = Path(__file__).parents[2] / "deploy" / "systemd"
@@ -123,3 +123,12 @@ def test_a_full_disk_and_a_wrong_clock_are_found(tmp_path: Path) -> None:
     look_at_temporary(looking, [tmp_path], least=2**62)
     look_at_date("Mon, 30 Nov 2026 02:00:00 GMT", "the provider", datetime(2026, 11, 30, 3, tzinfo=UTC), looking)
     assert {Fault.DISK, Fault.TEMPORARY_FULL, Fault.CLOCK} == faults(looking.report())
+
+
+def test_an_agent_with_a_newer_token_is_not_told_of_the_old_one() -> None:
+    looking = Looking()
+    old, new = ("old", "triage", NOW - timedelta(days=1)), ("new", "triage", NOW + timedelta(days=60))
+    look_at_tokens([old, new], NOW, "make", looking)
+    assert [] == looking.findings
+    look_at_tokens([old], NOW, "make", looking)
+    assert {Fault.TOKEN_EXPIRED} == faults(looking.report())

@@ -26,8 +26,7 @@ from agent_reader.store.database import open_file
 from change_executor.config import ExecutorSettings
 from change_executor.intake.proposer_tokens import create_token
 from change_executor.journal.open import open_journal
-from shared.doctor.finding import Fault, Looking, Report
-from shared.doctor.upkeep import look_at_tokens
+from shared.doctor.finding import Fault, Report
 from shared.settings import load_settings
 from tests.fakes.imap_server import ScriptedImapServer
 from tests.fakes.imap_world import PLAIN, ImapWorld
@@ -194,6 +193,25 @@ def test_a_server_that_cannot_move_and_a_login_that_may_not_are_found(server: Do
     assert any("tells no rights" in note for note in report.notes)
 
 
+def test_each_login_is_asked_about_its_own_queues_alone(server: Dovecot, tmp_path: Path) -> None:
+    config = executor(server, tmp_path)
+    password = tmp_path / "another"
+    password.write_text(server.passwords["reader"])
+    password.chmod(0o400)
+    # The other login may move nothing anywhere, and works a queue that is not there.
+    config.write_text(
+        f'{config.read_text()}[[credentials]]\nid = "another"\nhost = "127.0.0.1"\ntls = "none"\n'
+        f'port = {server.port}\nuser = "reader"\nsecret_file = "{password}"\n'
+    )
+    assert () == seen(config).findings
+    config.write_text(
+        f'{config.read_text()}[[queues]]\nid = "gone"\ncredential = "another"\naccount = "shop"\n'
+        'incoming = "Nowhere"\n[queues.to.processed]\nmailbox = "Processed"\n'
+    )
+    found = seen(config).findings
+    assert [(Fault.MAILBOX, True)] == [(each.fault, each.what.startswith("gone:")) for each in found]
+
+
 def test_a_read_login_that_may_write_is_found_where_the_server_could_keep_it_from(
     server: Dovecot, tmp_path: Path
 ) -> None:
@@ -310,15 +328,6 @@ def test_mail_from_the_future_tells_of_a_clock_that_is_behind(server: Dovecot, t
         connection.execute(f"INSERT INTO emails ({names}) VALUES ({', '.join('?' * len(values))})", [*values.values()])
         connection.commit()
     assert {Fault.CLOCK} == faults(seen(config))
-
-
-def test_an_agent_with_a_newer_token_is_not_told_of_the_old_one() -> None:
-    looking = Looking()
-    old, new = ("old", "triage", NOW - timedelta(days=1)), ("new", "triage", NOW + timedelta(days=60))
-    look_at_tokens([old, new], NOW, "make", looking)
-    assert [] == looking.findings
-    look_at_tokens([old], NOW, "make", looking)
-    assert {Fault.TOKEN_EXPIRED} == faults(looking.report())
 
 
 def test_the_clock_is_compared_with_that_of_the_provider_of_a_login_by_consent(server: Dovecot, tmp_path: Path) -> None:
