@@ -13,6 +13,9 @@ from typing import Final
 
 _NAME: Final = "mailwarrant"
 
+# The relay takes a second; Codex's own ten are short where a machine has much to do, and then it does not start at all.
+_CODEX_WAITS_SECONDS: Final = 30
+
 
 class ClientKind(StrEnum):
     """The clients whose form is known; `json` is the form that most others take."""
@@ -75,7 +78,15 @@ def _claude_code(command: RelayCommand) -> str:
 def _codex(command: RelayCommand) -> str:
     # TOML's basic strings escape as JSON's do.
     arguments = ", ".join(json.dumps(each) for each in command.arguments())
-    return f"[mcp_servers.{_NAME}]\ncommand = {json.dumps(str(command.program))}\nargs = [{arguments}]"
+    lines = (
+        f"[mcp_servers.{_NAME}]",
+        f"command = {json.dumps(str(command.program))}",
+        f"args = [{arguments}]",
+        # Else Codex asks its model at once, and of a relay that is still starting it has no tools.
+        "required = true",
+        f"startup_timeout_sec = {_CODEX_WAITS_SECONDS}",
+    )
+    return "\n".join(lines)
 
 
 def _plain(command: RelayCommand) -> str:
@@ -88,11 +99,11 @@ _FORMS: Final[Mapping[ClientKind, tuple[str, Callable[[RelayCommand], str]]]] = 
         "Into claude_desktop_config.json (Settings, Developer, Edit Config); then start Claude anew.",
         _servers,
     ),
-    ClientKind.CODEX: ("Into ~/.codex/config.toml.", _codex),
+    ClientKind.CODEX: ("Into ~/.codex/config.toml, at its end; `codex mcp list` then shows it.", _codex),
     ClientKind.VS_CODE: ("Into .vscode/mcp.json of the workspace, or `MCP: Open User Configuration`.", _vs_code),
     ClientKind.CURSOR: ("Into ~/.cursor/mcp.json.", _servers),
     ClientKind.GEMINI_CLI: (
-        "Into ~/.gemini/settings.json, beside what is there; in folders that Gemini CLI trusts, it then has it.",
+        "Into ~/.gemini/settings.json, beside what is there; `gemini mcp list` shows it, in folders that are trusted.",
         _servers,
     ),
     ClientKind.JSON: ("The server by its name: a command and its arguments, over standard input and output.", _plain),

@@ -123,6 +123,11 @@ def test_the_configuration_of_every_client_starts_the_relay_and_holds_no_token()
         for piece in ("/opt/m w/agent-reader", "mcp", "--token-file", "/home/a/reader token", "--proposer-token-file"):
             assert piece in form, kind
         assert "mwr_" not in form
+        if kind is ClientKind.CODEX:
+            # It waits for the tools before it asks its model.
+            entry = tomllib.loads(form)["mcp_servers"]["mailwarrant"]
+            assert ["mcp", "--token-file", "/home/a/reader token"] == entry["args"][:3]
+            assert entry["required"]
 
 
 # Where each client's documentation has the address, and what it puts in place of the variable.
