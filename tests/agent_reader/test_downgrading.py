@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import shutil
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,9 +46,14 @@ BACK = ["0006", "0007", "0008"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, made_once: Path) -> Path:
     """Tokens, and an index of mail of several years, some of it at the same second."""
-    folder = tmp_path / "store"
+    return shutil.copytree(made_once, tmp_path / "store")
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("downgrading") / "store"
     with mirrored(folder) as account, Access(folder, lambda: NOW, secrets.token_bytes) as access:
         access.create_token("bot")
         account.begin("INBOX")

@@ -7,6 +7,8 @@ import json
 import os
 import secrets
 import sqlite3
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,7 +186,21 @@ WITHOUT_INTENT = 4
 
 def filled(settings: ExecutorSettings, clock: MovableClock) -> Journal:
     """A journal with a proposal in every state that matters here, and two people who decide."""
-    journal = open_journal(settings.journal.url, clock)
+    Path(settings.journal.url.removeprefix("sqlite:///")).write_bytes(_filled())
+    return open_journal(settings.journal.url, clock)
+
+
+@cache
+def _filled() -> bytes:
+    # Made once: its migrations and commits take longer than most of what is done with it.
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.db"
+        with contextlib.closing(open_journal(f"sqlite:///{path}", MovableClock())) as journal:
+            _fill(journal)
+        return path.read_bytes()
+
+
+def _fill(journal: Journal) -> None:
     for number, happened in STEPS.items():
         with journal.writing() as writing:
             new = new_proposal(number)
@@ -203,7 +219,6 @@ def filled(settings: ExecutorSettings, clock: MovableClock) -> Journal:
                     moves.begin(writing, intent(new.id))
     add_person(journal, "ada")
     add_person(journal, "bob", Role.ADMINISTRATOR)
-    return journal
 
 
 def seen(proposal: str) -> Evidence:
