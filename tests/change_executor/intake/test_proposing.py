@@ -264,11 +264,15 @@ def test_refusals_of_a_known_agent_are_on_record_up_to_sixty_an_hour_and_then_in
 
 
 def test_what_is_owed_is_summed_up_at_the_end(desk: Desk, journal: Journal) -> None:
+    other = desk.token_of("other")
     for _ in range(62):
         desk.propose(to="nowhere")
+    for _ in range(61):
+        desk.propose(other, to="nowhere")
     desk.app.state.refusals.close()
     desk.app.state.refusals.close()
-    assert [{"refused": 2}] == [event_details(row.details) for row in events(journal, "intake:refuse_summary")]
+    owed = [(row.subject, event_details(row.details)) for row in events(journal, "intake:refuse_summary")]
+    assert [("agent:triage", {"refused": 2}), ("agent:other", {"refused": 1})] == owed
 
 
 def test_unknown_callers_and_malformed_requests_are_counted_and_leave_no_event(desk: Desk, journal: Journal) -> None:

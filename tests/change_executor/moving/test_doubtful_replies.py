@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn, cast
 
 import pytest
 
@@ -13,8 +13,9 @@ from change_executor.apply import Apply
 from change_executor.imap_verbs import move_table_for
 from change_executor.lifecycle import Event
 from change_executor.move_reply import Answer, MoveReply
-from change_executor.mover import MoveSession
+from change_executor.mover import Mover, MoveSession
 from change_executor.outcomes import Waiting
+from shared.imap_login import ImapFailure
 from tests.change_executor.moving.workshop import QUIET_SECONDS, Workshop
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from change_executor.connections import Connections
+    from change_executor.journal.journal import Journal, Writing
     from shared.imap_login import ImapLogin
     from tests.servers.dovecot import Dovecot
 
@@ -125,6 +127,45 @@ def test_a_refusal_that_left_a_copy_in_the_target_is_for_a_person(dovecot: Dovec
     workshop.reconcile.reconcile(proposal)
     assert ("doubtful", None, Waiting.SETTLE.value) == workshop.told(proposal)
     assert {"Incoming": 1, "Processed": 1} == workshop.copies()
+    workshop.close()
+
+
+def test_a_hand_that_comes_after_the_other_one_has_finished_begins_nothing(dovecot: Dovecot, tmp_path: Path) -> None:
+    def let_another_do_it_all(name: str) -> None:
+        if name == "intent:before":
+            Apply(workshop.journal, workshop.settings, workshop.mover).undo(proposal)
+
+    workshop = Workshop(dovecot, tmp_path)
+    proposal = workshop.approved(workshop.deliver())
+    workshop.apply.move(proposal)
+    workshop.happen(proposal, Event.UNDO)
+    Apply(workshop.journal, workshop.settings, workshop.mover, let_another_do_it_all).undo(proposal)
+    assert ("undone", "moved_back", None) == workshop.told(proposal)
+    assert {"Incoming": 1} == workshop.copies()
+    assert 2 == sum(b"UID MOVE" in line for line in dovecot.commands("executor"))
+    workshop.close()
+
+
+def test_what_moved_on_while_a_hand_waited_in_vain_is_left_as_it_is(dovecot: Dovecot, tmp_path: Path) -> None:
+    class Silent(Mover):
+        def session(self, *_: object, **__: object) -> NoReturn:
+            raise ImapFailure("unreachable", "no answer", "Wait.", retryable=True)
+
+    class Late:
+        """A person rejects between the last look and the write that would say what is waited for."""
+
+        now, reading = property(lambda _: workshop.journal.now), property(lambda _: workshop.journal.reading)
+
+        @contextmanager
+        def writing(self) -> Iterator[Writing]:
+            workshop.happen(proposal, Event.REJECT)
+            with workshop.journal.writing() as writing:
+                yield writing
+
+    workshop = Workshop(dovecot, tmp_path)
+    proposal = workshop.approved(workshop.deliver())
+    Apply(cast("Journal", Late()), workshop.settings, Silent(workshop.connections)).move(proposal)
+    assert ("rejected", None, None) == workshop.told(proposal)
     workshop.close()
 
 

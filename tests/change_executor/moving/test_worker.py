@@ -80,6 +80,9 @@ def test_what_was_not_decided_in_time_expires(office: Office) -> None:
     office.workshop.clock.advance(days=400)
     office.worker.pass_once()
     assert ("expired", "not_decided_in_time", None) == office.workshop.told(waiting)
+    # A look may be older than what ended it.
+    office.worker._expire([waiting])
+    assert ("expired", "not_decided_in_time", None) == office.workshop.told(waiting)
 
 
 def test_what_is_over_is_forgotten_once_an_hour(office: Office) -> None:
