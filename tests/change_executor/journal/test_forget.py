@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select
+from sqlalchemy import func, insert, select
 
 from change_executor.audit import verify
 from change_executor.journal import forget, schema
@@ -32,6 +32,7 @@ def with_texts(journal: Journal, number: int, *events: Event) -> str:
         made = writing.create(new_proposal(number))
         for kind in ("reason", "reading"):
             writing.keep_text(made.id, kind, SECRET)
+        writing.connection.execute(insert(schema.threads).values(proposal=made.id, id_sha256="0" * 64))
         for event in events:
             writing.advance(made.id, event, "person:ada")
     return made.id
@@ -39,7 +40,12 @@ def with_texts(journal: Journal, number: int, *events: Event) -> str:
 
 def kept(journal: Journal) -> set[str]:
     with journal.reading() as connection:
-        return set(connection.execute(select(schema.texts.c.proposal)).scalars())
+        found, tied = (
+            set(connection.execute(select(table.c.proposal)).scalars()) for table in (schema.texts, schema.threads)
+        )
+    # What ties a message to others of its thread goes with what it said.
+    assert found == tied
+    return found
 
 
 def test_texts_go_after_their_time_and_the_chain_stays_whole(journal: Journal, clock: MovableClock) -> None:
