@@ -83,6 +83,12 @@ def test_a_key_is_forgotten_after_a_day(desk: Desk, journal: Journal, clock: Mov
     # The proposal is still open, so the same one is found; but by the message, not by the key.
     assert 200 == propose(desk).status_code
     assert "already_proposed" == code_of(propose(desk, to="escalate"))
+    newer = propose(desk, "of-today", emailId="M" + "0" * 31 + "b").json()["id"]
+    assert 2 == keys(journal)
+    forget_keys(journal)
+    assert 1 == keys(journal)
+    assert newer == propose(desk, "of-today", emailId="M" + "0" * 31 + "b").json()["id"]
+    clock.advance(hours=24)
     forget_keys(journal)
     assert 0 == keys(journal)
 
