@@ -23,6 +23,7 @@ def lines(*records: Record) -> list[answers.ListLine]:
     return list(answers.list_lines(records))
 
 
+@pytest.mark.statement("89")
 def test_a_list_line_gives_name_delimiter_and_attributes_in_one_spelling() -> None:
     (line,) = lines(b'(\\NOSELECT \\hasChildren \\X-Own) "/" "B&APw-cher &- L&APY-hne"')
     assert (

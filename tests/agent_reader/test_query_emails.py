@@ -133,6 +133,20 @@ def test_a_condition_finds_what_it_says(
     assert result.total == len(letters)
 
 
+@pytest.mark.statement("77")
+def test_a_filter_that_is_missing_means_everything(account: Mirrored) -> None:
+    result = account.query(calculateTotal=True)
+    assert (set(map(id_of, LETTERS)), len(LETTERS)) == (set(result.ids), result.total)
+
+
+@pytest.mark.statement("156")
+def test_has_attachment_finds_those_whose_property_says_so(account: Mirrored) -> None:
+    found = {wanted: set(account.query(filter={"hasAttachment": wanted}).ids) for wanted in (True, False)}
+    said = {id_of(each): account.email(id_of(each), "hasAttachment")["hasAttachment"] for each in LETTERS}
+    assert found == {wanted: {each for each, value in said.items() if value is wanted} for wanted in (True, False)}
+    assert {True, False} == set(said.values())
+
+
 @pytest.mark.statement("152")
 def test_a_mailbox_and_other_mailboxes(account: Mirrored) -> None:
     inbox, archive, trash = map(account.mailbox_id, ("INBOX", "Archive", "Trash"))
@@ -256,6 +270,7 @@ def test_a_quote_is_escaped_within_a_phrase(account: Mirrored) -> None:
         ({"filter": {"after": "2026-01-01"}}, "invalidArguments", "after"),
         ({"filter": {"minSize": -1}}, "invalidArguments", "minSize"),
         ({"filter": {"maxSize": 1.5}}, "invalidArguments", "maxSize"),
+        ({"filter": {"maxSize": -1}}, "invalidArguments", "maxSize"),
         ({"filter": {"minSize": True}}, "invalidArguments", "minSize"),
         ({"filter": {"hasAttachment": 1}}, "invalidArguments", "hasAttachment"),
         ({"filter": {"hasKeyword": "no keyword"}}, "invalidArguments", "hasKeyword"),
@@ -281,7 +296,7 @@ def test_a_quote_is_escaped_within_a_phrase(account: Mirrored) -> None:
         ({"collapseThreads": None}, "invalidArguments", "collapseThreads"),
     ],
 )
-@pytest.mark.statement("79", "80", "81", "151", "154", "161", "165")
+@pytest.mark.statement("79", "80", "81", "151", "153", "154", "161", "165")
 def test_what_cannot_be_answered_is_refused_and_named(
     account: Mirrored, asked: dict[str, Any], error: str, named: str
 ) -> None:

@@ -77,6 +77,9 @@ def test_the_tree_follows_the_delimiter_and_makes_nothing_up(account: Mirrored) 
         listed("Never.Listed.Leaf", delimiter="."),
         listed("Parent", "\\Noselect", delimiter="."),
         listed("Parent.Child", delimiter="."),
+        listed("Gone", "\\NonExistent", "\\HasChildren", delimiter="."),
+        listed("Gone.Child", delimiter="."),
+        listed("INBOX.Never.Listed.Leaf", delimiter="."),
         listed(".odd.", delimiter="."),
         listed("Flat.Name", delimiter=None),
     )
@@ -90,12 +93,19 @@ def test_the_tree_follows_the_delimiter_and_makes_nothing_up(account: Mirrored) 
         ("Never.Listed.Leaf", None),
         ("Parent", None),
         ("Child", "Parent"),
+        ("Gone", None),
+        ("Child", "Gone"),
+        ("Never.Listed.Leaf", "INBOX"),
         (".odd.", None),
         ("Flat.Name", None),
     }
-    rights = account.mailbox("Parent")["myRights"]
-    assert isinstance(rights, dict)
-    assert rights["mayReadItems"] is False
+    for name in ("Parent", "Gone"):
+        mailbox = account.mailbox(name)
+        rights = mailbox["myRights"]
+        assert isinstance(rights, dict)
+        assert rights["mayReadItems"] is False
+        counts = ("totalEmails", "unreadEmails", "totalThreads", "unreadThreads")
+        assert (0, 0, 0, 0) == tuple(mailbox[each] for each in counts)
 
 
 @pytest.mark.statement("95")

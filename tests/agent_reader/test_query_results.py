@@ -40,10 +40,10 @@ def test_the_default_order_is_newest_received_first_whatever_the_uids(tmp_path: 
 def test_orders_by_other_properties(tmp_path: Path) -> None:
     letters = {
         "b": letter(
-            "xx" * 9, subject="Re: beta", sender="Änne <z@x>", to="b@x", headers={"Date": "1 Jan 2020 00:00 +0000"}
+            "xx" * 9, subject="Re: Beta", sender="Änne <z@x>", to="b@x", headers={"Date": "1 Jan 2020 00:00 +0000"}
         ),
         "a": letter(
-            "xxxx", subject="[list] Alpha", sender="zoe@x", to="a@x", headers={"Date": "1 Jan 2019 00:00 +0000"}
+            "xxxx", subject="[list] alpha", sender="zoe@x", to="a@x", headers={"Date": "1 Jan 2019 00:00 +0000"}
         ),
         "c": letter("x", subject="gamma", sender="Bob <a@x>", to="c@x", headers={"Date": "1 Jan 2021 00:00 +0000"}),
     }
@@ -55,6 +55,7 @@ def test_orders_by_other_properties(tmp_path: Path) -> None:
         def order(*comparators: JSON) -> str:
             return "".join(names[each] for each in account.query(sort=list(comparators)).ids)
 
+        # In the order of octets "Beta" would come before "alpha", and "Änne" last.
         assert order({"property": "subject"}) == "abc"
         assert order({"property": "subject", "isAscending": False, "collation": "i;unicode-casemap"}) == "cba"
         assert order({"property": "from"}) == "bca"
@@ -160,3 +161,23 @@ def test_ten_thousand_messages_are_all_there(tmp_path: Path) -> None:
             for position in range(0, distinct, 500)
         ]
         assert len({email_id for page in pages for email_id in page}) == distinct
+
+
+@pytest.mark.statement("164")
+def test_orders_by_addresses_go_by_the_first_one_by_its_name_else_its_email_else_nothing(tmp_path: Path) -> None:
+    senders = {
+        "email": "cara@x",
+        "none": "",
+        "first": "Bob <z@x>, Aaron <a@x>",
+        "name": "Dora <aa@x>",
+        "group": "Friends: Aaron <a@x>;",
+    }
+    letters = {name: letter(name, sender=sender, to=sender) for name, sender in senders.items()}
+    names = {id_of(octets): name for name, octets in letters.items()}
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX")
+        account.add("INBOX", *(fetched(uid, octets) for uid, octets in enumerate(letters.values(), 1)))
+        for name in ("from", "to"):
+            found = [names[each] for each in account.query(sort=[{"property": name}]).ids]
+            # "" before Aaron (of the group), Bob, cara@x and Dora.
+            assert ["none", "group", "first", "email", "name"] == found

@@ -51,6 +51,17 @@ def test_a_changed_subject_splits_and_a_shared_subject_alone_does_not_join(accou
 
 
 @pytest.mark.statement("102")
+@pytest.mark.parametrize(("first", "named"), [("1@x", "<1@x>"), ("<1@x>", "1@x"), ("1@x", "1@x")])
+def test_a_message_id_without_angle_brackets_is_the_same_one(account: Mirrored, first: str, named: str) -> None:
+    for letters in (
+        [_mail(first, "Order"), _mail("<2@x>", "Re: Order", references=named)],
+        [_mail(first, "Other"), _mail("<3@x>", "Re: Other", in_reply_to=named)],
+    ):
+        account.add("INBOX", *(fetched(len(each), each) for each in letters))
+        assert len(set(_threads(account, *letters))) == 1
+
+
+@pytest.mark.statement("102")
 def test_subjects_that_differ_in_normalisation_alone_join(account: Mirrored) -> None:
     letters = [_mail("<1@x>", "Gr\u00fc\u00dfe"), _mail("<2@x>", "Re: Gru\u0308\u00dfe", references="<1@x>")]
     account.add("INBOX", *(fetched(uid, octets) for uid, octets in enumerate(letters, 1)))

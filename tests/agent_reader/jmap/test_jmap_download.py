@@ -310,6 +310,18 @@ async def test_what_is_no_media_type_is_refused(standing: House, query: str) -> 
 
 
 @pytest.mark.statement("178")
+async def test_every_variable_may_be_percent_encoded(standing: House) -> None:
+    def encoded(text: str) -> str:
+        return "".join(f"%{octet:02x}" for octet in text.encode())
+
+    account, blob, name = encoded(ACCOUNT), encoded(blob_of(MIXED)), encoded("Grüße 1.eml")
+    answer = await get(standing, f"/jmap/download/{account}/{blob}/{name}?type={encoded('message/rfc822')}")
+    assert (200, MIXED) == (answer.status_code, answer.content)
+    assert "message/rfc822" == answer.headers["content-type"]
+    assert "filename*=UTF-8''Gr%C3%BC%C3%9Fe%201.eml" in answer.headers["content-disposition"]
+
+
+@pytest.mark.statement("178")
 async def test_head_says_what_get_would_and_gives_no_octet(standing: House) -> None:
     head = await get(standing, url(blob_of(MIXED)), "HEAD")
     whole = await get(standing, url(blob_of(MIXED)))

@@ -144,6 +144,19 @@ def test_nothing_is_told_when_nothing_that_is_shown_changed(streams: Streams) ->
         assert state in _event(client.until(b"}}}"), 0)["data"]
 
 
+@pytest.mark.statement("179")
+def test_a_ping_says_its_interval_and_who_wants_none_gets_none(
+    streams: Streams, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agent_reader.jmap.event_source.LEAST_PING_SECONDS", 1)
+    with streams.open("types=*&closeafter=no&ping=0") as quiet, streams.open("types=*&closeafter=no&ping=1") as client:
+        quiet.until(b":\n\n")
+        event = _event(client.until(b"}\n\n"))
+        assert ("ping", {"interval": 1}) == (event["event"], json.loads(event["data"]))
+        streams.flag(ACCOUNT, 1, "\\Draft")
+        assert b"ping" not in quiet.until(b"}}}")
+
+
 @pytest.mark.parametrize(
     ("query", "wish"),
     [

@@ -10,6 +10,7 @@ import pytest
 
 from agent_reader.jmap.capabilities import CORE, KNOWN_CAPABILITIES, MAIL, SUBMISSION, Limits
 from agent_reader.jmap.methods import METHODS, Absent, Change, NoAccount, Read
+from agent_reader.scope import Scope
 from tests.agent_reader.served import ACCOUNT, OTHER_ACCOUNT, House, house
 
 pytestmark = pytest.mark.anyio
@@ -181,6 +182,17 @@ async def test_query_pages_never_hold_more_than_one_get_gives(tmp_path: Path) ->
         assert (2, 2, 3) == (len(body["ids"]), body["limit"], body["total"])
         _, body = await served.one("Email/query", limit=1)
         assert {"accountId", "queryState", "canCalculateChanges", "position", "ids"} == set(body)
+
+
+@pytest.mark.parametrize("name", [name for name, method in METHODS.items() if isinstance(method, Read)])
+@pytest.mark.statement("36")
+async def test_an_account_that_the_token_has_not_is_none_at_all(tmp_path: Path, name: str) -> None:
+    with house(tmp_path) as served:
+        served.token = served.access.create_token("shopper", scope=Scope(accounts=(ACCOUNT,))).text
+        others = [OTHER_ACCOUNT, "nobody"]
+        (another, nobody) = await served.call(*((name, {"accountId": each}) for each in others))
+        assert ("error", "accountNotFound") == (nobody[0], nobody[1]["type"])
+        assert nobody[:2] == another[:2]
 
 
 @pytest.mark.statement("36")

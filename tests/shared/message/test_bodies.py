@@ -157,7 +157,14 @@ def test_names_come_from_the_filename_and_else_from_the_type(fields: list[str], 
     assert name == parse(entity("application/pdf; name=type.pdf", "x", *fields)).root.name
 
 
-@pytest.mark.statement("136")
+@pytest.mark.statement("132")
+def test_a_part_of_a_digest_is_a_message_and_one_of_another_multipart_is_text() -> None:
+    for subtype, kind, charset in (("digest", "message/rfc822", None), ("mixed", "text/plain", "us-ascii")):
+        (part,) = parse(multipart(subtype, entity("", "Subject: x\r\n\r\nA"))).root.subparts
+        assert (kind, charset) == (part.type, part.charset)
+
+
+@pytest.mark.statement("132", "136")
 def test_cid_language_location_and_disposition() -> None:
     root = parse(
         entity(
@@ -166,7 +173,7 @@ def test_cid_language_location_and_disposition() -> None:
             "Content-ID: <a@b> (c)",
             "Content-Language: en, de (German),",
             "Content-Location: http://a.test/\r\n x.png",
-            "Content-Disposition: INLINE",
+            "Content-Disposition: INLINE; filename=a.png",
         )
     ).root
     assert ("a@b", ("en", "de"), "http://a.test/x.png", "inline") == (
