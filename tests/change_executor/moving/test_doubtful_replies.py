@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from change_executor.connections import Connections
     from change_executor.journal.journal import Journal, Writing
+    from change_executor.looking import OpenedMailbox
     from shared.imap_login import ImapLogin
     from tests.servers.dovecot import Dovecot
 
@@ -107,6 +108,28 @@ def test_a_refusal_is_a_failure_where_the_message_still_lies(dovecot: Dovecot, t
     assert ("failed", "server_refused", None) == workshop.told(proposal)
     assert {"Incoming": 1} == workshop.copies()
     assert workshop.under_way(proposal) is None
+    workshop.close()
+
+
+def test_a_source_that_is_open_for_reading_only_gets_no_move(dovecot: Dovecot, tmp_path: Path) -> None:
+    # Servers were seen to move a message all the same.
+    class _ReadOnly(MoveSession):
+        def select(self, mailbox: str) -> OpenedMailbox:
+            return dataclasses.replace(super().select(mailbox), read_only=True)
+
+    class _Mover(Mover):
+        @contextmanager
+        def session(
+            self, login: ImapLogin, mailboxes: Iterable[str], *, copying: bool = False
+        ) -> Iterator[MoveSession]:
+            with workshop.connections.opened(login, move_table_for(mailboxes, copying=copying)) as client:
+                yield _ReadOnly(client, login.id)
+
+    workshop = Workshop(dovecot, tmp_path)
+    proposal = workshop.approved(workshop.deliver())
+    Apply(workshop.journal, workshop.settings, _Mover(workshop.connections)).move(proposal)
+    assert ("failed", "server_refused", None) == workshop.told(proposal)
+    assert not [line for line in dovecot.commands("executor") if b"UID MOVE" in line]
     workshop.close()
 
 

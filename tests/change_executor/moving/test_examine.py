@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from sqlalchemy import select
 
-from change_executor.examine import Examination, examine_queues, examined_before
+from change_executor.examine import Examination, _refuse_destinations_that_are_incoming, examine_queues, examined_before
 from change_executor.journal import schema
 from change_executor.policy import policy_version
 from shared.imap_login import ImapFailure
@@ -103,6 +103,10 @@ def test_a_destination_that_another_queue_watches_is_refused(dovecot: Dovecot, t
         _examine(workshop)
     assert "`Processed`" in wrong.value.what
     assert [] == dovecot.commands("executor")
+    # The same name of another login is another mailbox.
+    elsewhere = other.model_copy(update={"credential": "another"})
+    for queues in ((queue, elsewhere), (elsewhere, queue)):
+        _refuse_destinations_that_are_incoming(workshop.settings.model_copy(update={"queues": queues}))
     workshop.close()
 
 

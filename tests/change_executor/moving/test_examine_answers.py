@@ -146,6 +146,7 @@ def test_a_destination_in_which_flags_would_be_lost_is_named(
         ("lrte", "lrswite", set(), False),
         ("lrswite", "lrswi", set(), False),
         ("lrswite", "lrswit", set(), False),
+        ("lrswite", "lrswie", set(), False),
         # RFC 4314 §2.1.1: a server from before 2005
         ("lrswipcda", "lrswipcda", set(), True),
         ("lrswite", "lrswite", {"Processed"}, False),
