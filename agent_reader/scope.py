@@ -4,6 +4,7 @@ import hashlib
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 
@@ -53,8 +54,14 @@ class Scope:
 
     def fingerprint(self) -> str:
         """Return 16 hex digits that differ where what is seen may: states of one scope are none of another's."""
-        told = "\0".join(f"{each.name}={getattr(self, each.name)!r}" for each in fields(self))
-        return hashlib.sha256(told.encode()).hexdigest()[:16]
+        return _fingerprint(self)
+
+
+# Each question asks for it.
+@lru_cache(maxsize=256)
+def _fingerprint(scope: Scope) -> str:
+    told = "\0".join(f"{each.name}={getattr(scope, each.name)!r}" for each in fields(scope))
+    return hashlib.sha256(told.encode()).hexdigest()[:16]
 
 
 # What our own parts see: the executor's questions, the status, a preview of what a narrower scope hides.

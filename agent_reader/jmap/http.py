@@ -3,6 +3,7 @@
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -32,6 +33,7 @@ from agent_reader.jmap.request import check_content_type, parse_request
 from agent_reader.jmap.sending import SheetResponse
 from agent_reader.jmap.session import ServedAccount, SessionMaker
 from agent_reader.jmap.sheet import Sheet
+from agent_reader.jmap.turns import Turns
 from agent_reader.query import SORT_OPTIONS, BlobReader
 from agent_reader.query.patience import Abandoned
 from agent_reader.state_watch import StateWatch
@@ -128,7 +130,10 @@ class _Endpoints:
     ) -> None:
         self._access, self._dispatch, self._sessions = access, dispatch, sessions
         self._public_url, self._places = public_url, places
+        # Each answer says it; an agent comes by one address and place, as a rule.
+        self._session_state = lru_cache(maxsize=256)(lambda agent, base_url: sessions.session(agent, base_url)["state"])
         self._threads = anyio.CapacityLimiter(MOST_THREADS)
+        self._turns = Turns()
         self._large_bodies = LargeBodies(dispatch.limits.max_small_body_octets)
         self.download, self.event_source = downloads.answer, event_sources.answer
 
@@ -146,10 +151,17 @@ class _Endpoints:
                 limits = self._dispatch.limits
                 untrusted_body = await read_body(request, limits.max_size_request, limits.max_body_seconds)
                 base_url = self._base_url(request)
-                async with watched(request) as is_gone:
+                async with watched(request) as is_gone, self._turns.turn() as end_turn:
                     # One hop for everything that blocks.
                     await anyio.to_thread.run_sync(
-                        self._answer, untrusted_body, agent, base_url, sheet, is_gone, limiter=self._threads
+                        self._answer,
+                        untrusted_body,
+                        agent,
+                        base_url,
+                        sheet,
+                        is_gone,
+                        end_turn,
+                        limiter=self._threads,
                     )
             return SheetResponse(sheet, _JSON, holding.pop_all())
 
@@ -157,17 +169,25 @@ class _Endpoints:
         raise problems.upload_refused()
 
     def _answer(
-        self, untrusted_body: bytes, agent: Agent, base_url: str, sheet: Sheet, is_gone: Callable[[], bool]
+        self,
+        untrusted_body: bytes,
+        agent: Agent,
+        base_url: str,
+        sheet: Sheet,
+        is_gone: Callable[[], bool],
+        end_turn: Callable[[], object],
     ) -> None:
         request = parse_request(untrusted_body, self._dispatch.limits)
         sheet.write(b'{"methodResponses":')
         answer = self._dispatch.answer(request, agent.scope, sheet, is_gone)
-        rest: dict[str, Any] = {"sessionState": self._sessions.session(agent, base_url)["state"]}
+        rest: dict[str, Any] = {"sessionState": self._session_state(agent, base_url)}
         if request.created_ids is not None:
             rest["createdIds"] = request.created_ids
         sheet.write(b"," + msgspec.json.encode(rest)[1:])
         if is_gone():
             raise Abandoned
+        # Now this answer waits for the disk.
+        end_turn()
         # Charged and on record before anything leaves; where either fails, nothing leaves.
         self._access.record(agent, answer.shown, sheet.octets)
 

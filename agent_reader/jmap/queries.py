@@ -25,7 +25,7 @@ from agent_reader.query.changes import QueryChanges
 from agent_reader.query.errors import TIME_LIMIT
 from agent_reader.store.changes import DataType
 from agent_reader.store.scoped import Hidden
-from agent_reader.store.status import Coverage, read_coverage
+from agent_reader.store.status import Coverage, covers_all, read_coverage
 
 # RFC 8621 §2.2: what `updatedProperties` names where nothing but counts changed.
 _COUNTS: Final = ("totalEmails", "unreadEmails", "totalThreads", "unreadThreads")
@@ -129,10 +129,10 @@ def _query_changes(asking: Asking, found: QueryChanges) -> Found:
 
 def _coverage(asking: Asking) -> Found:
     """What the index covers: always where it is not whole, since an answer from it is not; else to who knows it."""
-    covered = read_coverage(asking.snapshot.connection)
-    if covered.is_complete and AGENT not in asking.using:
+    connection = asking.snapshot.connection
+    if AGENT not in asking.using and covers_all(connection):
         return {}
-    return {"coverage": _coverage_json(covered, asking.snapshot.hidden())}
+    return {"coverage": _coverage_json(read_coverage(connection), asking.snapshot.hidden())}
 
 
 def _coverage_json(covered: Coverage, hidden: Hidden) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, Self
 
 # A page of messages with their texts; forty of them are nothing.
 _IN_MEMORY_OCTETS: Final = 1024 * 1024
@@ -21,8 +21,9 @@ class Sheet:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._file = tempfile.SpooledTemporaryFile(_IN_MEMORY_OCTETS, dir=None if folder is None else str(folder))  # noqa: SIM115 - `close` ends it
-        self._is_at_end = True
+        self._folder = folder
+        self._in_memory = bytearray()
+        self._file: IO[bytes] | None = None
         self.octets = 0
 
     def __enter__(self) -> Self:
@@ -35,24 +36,27 @@ class Sheet:
 
     def write(self, octets: bytes) -> None:
         """Append octets."""
-        if not self._is_at_end:
-            self._file.seek(self.octets)
-        # Where a disk that is full ends this half way, the end is elsewhere.
-        self._is_at_end = False
-        self._file.write(octets)
-        self._is_at_end = True
+        if self._file is None and self.octets + len(octets) <= _IN_MEMORY_OCTETS:
+            self._in_memory += octets
+        else:
+            file = self._on_disk()
+            file.seek(self.octets)
+            file.write(octets)
         self.octets += len(octets)
 
     def cut(self, octets: int) -> None:
         """Take back everything after so many octets."""
-        self._file.seek(octets)
-        self._file.truncate()
-        self._is_at_end = True
+        if self._file is None:
+            del self._in_memory[octets:]
+        else:
+            self._file.seek(octets)
+            self._file.truncate()
         self.octets = octets
 
     def read(self, start: int, end: int) -> bytes:
         """Return the octets from `start` up to, not including, `end`."""
-        self._is_at_end = False
+        if self._file is None:
+            return bytes(self._in_memory[start:end])
         self._file.seek(start)
         return self._file.read(end - start)
 
@@ -63,4 +67,18 @@ class Sheet:
 
     def close(self) -> None:
         """Let go of memory and file."""
-        self._file.close()
+        self._in_memory.clear()
+        if self._file is not None:
+            self._file.close()
+
+    def _on_disk(self) -> IO[bytes]:
+        if self._file is None:
+            file = tempfile.TemporaryFile(dir=None if self._folder is None else str(self._folder))  # noqa: SIM115 - `close` ends it
+            try:
+                file.write(self._in_memory)
+            except OSError:
+                file.close()
+                raise
+            self._file = file
+            self._in_memory.clear()
+        return self._file

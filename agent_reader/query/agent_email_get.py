@@ -28,8 +28,8 @@ from agent_reader.query.email_get import (
     is_whole,
     joined,
     parse_email_get,
-    properties_of_row,
     reads_messages,
+    row_asked,
     row_of,
     written_once,
 )
@@ -130,7 +130,7 @@ class _Giving:
         self._snapshot, self._asked, self._fetching = snapshot, asked, fetching
         self._put, self._go_on, self._readings = put, go_on, readings
         self._budget = Budget(asked.max_total_bytes)
-        self._of_row = properties_of_row(asked.plain)
+        self._row = row_asked(asked.plain)
         # A budget says how much of what is written is given, not what is written.
         self._question = digest_of(replace(asked, plain=replace(asked.plain, ids=None), max_total_bytes=None))
         self.has_to_read = bool(asked.agent_properties) or reads_messages(asked.plain)
@@ -145,7 +145,7 @@ class _Giving:
             return self._read_and_give(email)
 
     def _give_whole(self, email: StoredEmail, written: Written) -> bool:
-        octets, shown = joined(email, self._of_row, written)
+        octets, shown = joined(email, self._row, written)
         if not self._budget.takes(len(octets)):
             return False
         self._put(octets, shown)
@@ -161,7 +161,7 @@ class _Giving:
             self._snapshot.written.keep(email.id, self._question, email.source, written)
         if self._give_whole(email, written):
             return True
-        if not self._budget.can_hold(len(row_of(email, self._of_row)), content, texts):
+        if not self._budget.can_hold(len(row_of(email, self._row)), content, texts):
             return False
         return self._give_whole(email, _written(email, content, texts))
 

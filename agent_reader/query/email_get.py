@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
@@ -120,7 +121,7 @@ def email_get_as_asked(
     be named is the caller's business. `go_on` is called before each message and raises where nobody waits for the rest.
     """
     missing = dict.fromkeys(asked.ids or ())
-    ids, of_row, question = list(missing), properties_of_row(asked), digest_of(replace(asked, ids=None))
+    ids, row, question = list(missing), row_asked(asked), digest_of(replace(asked, ids=None))
     has_to_read = reads_messages(asked)
     with closing(snapshot.each_email(ids, with_documents=has_to_read)) as emails:
         for email in emails:
@@ -128,11 +129,11 @@ def email_get_as_asked(
             del missing[email.id]
             known = snapshot.written.find(email.id, question, email.source)
             if known is not None:
-                put(*joined(email, of_row, known))
+                put(*joined(email, row, known))
                 continue
             with snapshot.room.place(email.size, go_on) if has_to_read else nullcontext():
                 written = written_once(content_as_asked(email, asked, partial(snapshot.message_of, email)))
-                put(*joined(email, of_row, written))
+                put(*joined(email, row, written))
             if is_whole(email, has_to_read=has_to_read):
                 snapshot.written.keep(email.id, question, email.source, written)
     return tuple(missing)
@@ -150,12 +151,16 @@ def reads_messages(asked: EmailGetArguments) -> bool:
 
 def is_whole(email: StoredEmail, *, has_to_read: bool) -> bool:
     """Whether all that an answer is made from came with the Email: a large document did not."""
-    return email.packed_document is not None or not has_to_read
+    return email.source[1] is not None or not has_to_read
 
 
-def properties_of_row(asked: EmailGetArguments) -> tuple[str, ...]:
-    """Return the properties that are asked for and may change: they are never kept."""
-    return tuple(name for name in _wanted(asked.properties) if name in _FROM_ROW)
+# Properties that are asked for and may change, and what tells each of an Email: they are never kept.
+Row = Sequence[tuple[str, Callable[[StoredEmail], Any]]]
+
+
+def row_asked(asked: EmailGetArguments) -> Row:
+    """Return the properties that are asked for and may change."""
+    return [(name, _ROW[name]) for name in _wanted(asked.properties) if name in _FROM_ROW]
 
 
 def written_once(content: Mapping[str, JSON], cut: Iterable[JSON] = ()) -> Written:
@@ -164,16 +169,17 @@ def written_once(content: Mapping[str, JSON], cut: Iterable[JSON] = ()) -> Writt
     return Written(members, parts_of(content), shows_text(content), tuple(map(msgspec.json.encode, cut)))
 
 
-def joined(email: StoredEmail, of_row: Sequence[str], written: Written) -> tuple[bytes, ShownEmail]:
+def joined(email: StoredEmail, row: Row, written: Written) -> tuple[bytes, ShownEmail]:
     """Return the JSON of an Email, and what of it the read log is to know."""
-    row = row_of(email, of_row)
-    octets = b"".join((row[:-1], b",", written.members, b"}")) if written.members else row
+    octets = row_of(email, row)
+    if written.members:
+        octets = b"%b,%b}" % (octets[:-1], written.members)
     return octets, ShownEmail(email.id, written.has_text, written.parts)
 
 
-def row_of(email: StoredEmail, of_row: Sequence[str]) -> bytes:
+def row_of(email: StoredEmail, row: Row) -> bytes:
     """Return the JSON of those properties of an Email that may change."""
-    return _encode({name: _value_of_row(email, name) for name in of_row})
+    return _encode({name: value_of(email) for name, value_of in row})
 
 
 def content_as_asked(
@@ -200,25 +206,16 @@ def content_as_asked(
     return {name: email.summary[name] if name in _IN_SUMMARY else content[name] for name in wanted}
 
 
-def _value_of_row(email: StoredEmail, name: str) -> Any:  # noqa: ANN401 - what JSON is made of
-    """One of the properties that the mail server and the store tell (RFC 8621 §4.1.1); they may change."""
-    match name:
-        case "id":
-            return email.id
-        case "threadId":
-            return email.thread_id
-        case "mailboxIds":
-            return dict.fromkeys(email.mailbox_ids, True)
-        case "keywords":
-            return dict.fromkeys(email.keywords, True)
-        case "receivedAt":
-            # msgspec writes it as a UTCDate (RFC 8620 §1.4).
-            return email.received_at
-        case _:
-            raise AssertionError(name)
-
-
-_FROM_ROW: Final = frozenset({"id", "threadId", "mailboxIds", "keywords", "receivedAt"})
+# The properties that the mail server and the store tell (RFC 8621 §4.1.1); they may change.
+_ROW: Final[Mapping[str, Callable[[StoredEmail], Any]]] = {
+    "id": attrgetter("id"),
+    "threadId": attrgetter("thread_id"),
+    "mailboxIds": lambda email: dict.fromkeys(email.mailbox_ids, True),
+    "keywords": lambda email: dict.fromkeys(email.keywords, True),
+    # msgspec writes it as a UTCDate (RFC 8620 §1.4).
+    "receivedAt": attrgetter("received_at"),
+}
+_FROM_ROW: Final = frozenset(_ROW)
 _IN_SUMMARY: Final = frozenset(
     {
         "blobId",
@@ -245,7 +242,10 @@ _IN_ROW_OR_SUMMARY: Final = _FROM_ROW | _IN_SUMMARY
 def _strings(name: str, untrusted: JSON) -> tuple[str, ...] | None:
     if untrusted is None:
         return None
-    return tuple(arguments.string_value(name, each) for each in arguments.list_value(name, untrusted))
+    found = arguments.list_value(name, untrusted)
+    if {str}.issuperset(map(type, found)):
+        return tuple(found)  # type: ignore[arg-type]  # as was just seen, in one step where a page of ids is named
+    return tuple(arguments.string_value(name, each) for each in found)
 
 
 def _flag(untrusted: Mapping[str, JSON], name: str) -> bool:

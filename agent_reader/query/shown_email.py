@@ -1,8 +1,7 @@
 """Which parts of a message its Email in an answer shows, in words for the read log."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 # What says nothing of the content: where a message lies, and what the server calls it.
 _PLACE: Final = frozenset({"id", "blobId", "threadId", "mailboxIds", "keywords", "size", "receivedAt"})
@@ -15,8 +14,7 @@ _HEADER: Final = frozenset(
 _STRUCTURE: Final = frozenset({"bodyStructure", "textBody", "htmlBody", "attachments", "hasAttachment"})
 
 
-@dataclass(frozen=True, slots=True)
-class ShownEmail:
+class ShownEmail(NamedTuple):
     """What an answer shows of an Email: `parts` in words, and whether text of its body is among them."""
 
     id: str

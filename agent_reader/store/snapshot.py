@@ -72,8 +72,8 @@ class MailboxCounts:
 class StoredEmail(msgspec.Struct, frozen=True, dict=True):
     """An Email that is shown: what the server and the store know of it, and its metadata properties.
 
-    `size` as RFC 8621 §4.1.1 has it. `packed_summary` and `packed_document` are what is kept of its content, as the
-    file has it: the document where it was asked for and is no large one.
+    `size` as RFC 8621 §4.1.1 has it. `source` is what is kept of its content, as the file has it: the summary, and the
+    document where it was asked for and is no large one.
     """
 
     key: int
@@ -84,18 +84,12 @@ class StoredEmail(msgspec.Struct, frozen=True, dict=True):
     received_at: datetime
     size: int
     depth: Depth
-    packed_summary: bytes
-    packed_document: bytes | None
-
-    @property
-    def source(self) -> Source:
-        """What an answer about its content is made from."""
-        return self.packed_summary, self.packed_document
+    source: Source
 
     @cached_property
     def summary(self) -> Mapping[str, JSON]:
         """The properties blobId, size, hasAttachment, preview and `reading.SUMMARY_PROPERTIES`, as JSON values."""
-        summary = reading.unpack_summary(self.packed_summary)
+        summary = reading.unpack_summary(self.source[0])
         if self.depth is Depth.HEADERS:
             summary["preview"] = ""
         return summary
@@ -243,8 +237,7 @@ class Snapshot:
                     datetime.fromtimestamp(received_at, UTC),
                     size,
                     self.scope.depth,
-                    summary,
-                    packed,
+                    (summary, packed),
                 )
         finally:
             rows.close(True)
@@ -256,9 +249,10 @@ class Snapshot:
 
     def message_of(self, email: StoredEmail) -> Message:
         """Return the same of an Email that is here, where its document came with it without another look."""
-        if email.packed_document is None:
+        packed = email.source[1]
+        if packed is None:
             return self.message(email.key)
-        return document.as_deep_as(document.unpack(email.packed_document), self.scope.depth)
+        return document.as_deep_as(document.unpack(packed), self.scope.depth)
 
     def thread_emails(self, thread_ids: Iterable[str]) -> dict[str, list[str]]:
         """Return the Email ids of each Thread that is shown among these ids, oldest first (RFC 8621 §3)."""

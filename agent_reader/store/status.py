@@ -120,6 +120,18 @@ class Coverage:
         return self.settled_at is not None and not self.unread_mailbox_ids
 
 
+# Asked with each search: as a rule every Mailbox was read, and nothing more is to be told.
+_IS_COMPLETE: Final = (
+    "SELECT settled_at IS NOT NULL AND NOT EXISTS "
+    "(SELECT 1 FROM mailboxes WHERE standing = 'listed' AND selectable AND looked_tick IS NULL) FROM account"
+)
+
+
+def covers_all(connection: apsw.Connection) -> bool:
+    """Return whether the coverage is complete, in one look."""
+    return bool(connection.execute(_IS_COMPLETE).get)
+
+
 def read_coverage(connection: apsw.Connection) -> Coverage:
     """Return the coverage; inside a snapshot it is that snapshot's."""
     settled_at, failure_code = connection.execute("SELECT settled_at, failure_code FROM account").fetchone() or (

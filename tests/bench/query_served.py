@@ -5,6 +5,7 @@ store, and at `/raw` an endpoint that decodes the same request by msgspec and an
 """
 
 import asyncio
+import gc
 import json
 import socket
 import sys
@@ -248,6 +249,9 @@ def _serve(folder: Path) -> None:
         server = uvicorn.Server(
             uvicorn.Config(_BesideRaw(app), http=BoundedProtocol, log_level="error", access_log=False, lifespan="off")
         )
+        # As the daemon does once it serves.
+        gc.collect()
+        gc.freeze()
         sys.stdout.write(json.dumps({"port": listening.getsockname()[1], "tokens": tokens}) + "\n")
         sys.stdout.flush()
         asyncio.run(_until_told(server, listening))
