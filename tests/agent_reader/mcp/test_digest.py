@@ -94,7 +94,8 @@ def with_scope(standing: Desked, scope: Scope) -> Desked:
 
 
 async def said(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "agent_reader", "digest", *arguments]
+    """What the process says that `agent-reader digest` becomes; on a terminal it is started whole."""
+    command = [sys.executable, "-m", "agent_reader.relay.digest_command", *arguments]
     return await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False, cwd=REPOSITORY)
 
 

@@ -53,6 +53,8 @@ def calls() -> Iterator[tuple[str, dict[str, Any]]]:
     yield "whats_new", {}
     yield "list_mailboxes", {}
     yield from (("search_mail", {name: CANARY}) for name in ("text", "from", "to", "subject", "body"))
+    yield from (("search_mail", {name: CANARY, "brief": True}) for name in ("text", "subject"))
+    yield "whats_new", {"peek": True, "brief": True, "previews": True}
     yield "search_mail", {}
     for tool in TOOLS:
         yield from ((tool.name, {name: value}) for name in tool.properties for value in OBEDIENT)

@@ -27,6 +27,8 @@ from tests.change_executor.settings import settings_in
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 MAIL = id_of(MESSAGES[2])
+# What `agent-reader mcp` becomes: the first half of its start costs as much as all the rest, and is in the first test.
+RELAY = ("agent_reader.relay",)
 Said = subprocess.CompletedProcess[bytes]
 
 
@@ -79,9 +81,9 @@ async def houses(street: Street) -> AsyncIterator[tuple[str, str]]:
         yield reader, intake
 
 
-def command(arguments: list[str]) -> StdioServerParameters:
+def command(arguments: list[str], start: tuple[str, ...] = RELAY) -> StdioServerParameters:
     return StdioServerParameters(
-        command=sys.executable, args=["-m", "agent_reader", "mcp", *arguments], cwd=REPOSITORY, env=dict(os.environ)
+        command=sys.executable, args=["-m", *start, *arguments], cwd=REPOSITORY, env=dict(os.environ)
     )
 
 
@@ -90,7 +92,7 @@ def command(arguments: list[str]) -> StdioServerParameters:
 async def test_a_client_reads_and_proposes_and_is_told_what_became_of_it(street: Street, era: str) -> None:
     async with (
         houses(street) as (reader, intake),
-        Client(command(street.arguments(reader, intake)), mode=era) as client,
+        Client(command(street.arguments(reader, intake), ("agent_reader", "mcp")), mode=era) as client,
     ):
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert {"read_mail", "propose_move", "my_proposals"} <= tools.keys()
@@ -136,16 +138,16 @@ async def test_houses_that_are_closed_are_said_to_be_and_the_relay_lives(street:
             assert "teapot" in text_of(await client.call_tool("search_mail", {"text": "teapot"}))
 
 
-def spoken(arguments: list[str], *lines: bytes, start: tuple[str, ...] = ("agent_reader", "mcp")) -> Said:
-    """What the relay says to raw lines."""
+def spoken(arguments: list[str], *lines: bytes, profiled: bool = False) -> Said:
+    """What the relay says to raw lines; `profiled`: with what it loads on standard error."""
     return subprocess.run(
-        [sys.executable, "-m", *start, *arguments],
+        [sys.executable, "-m", *RELAY, *arguments],
         input=b"".join(line + b"\n" for line in lines),
         capture_output=True,
         check=False,
         cwd=REPOSITORY,
         timeout=60,
-        env=os.environ | {"PYTHONPROFILEIMPORTTIME": "1" if start == ("agent_reader.relay",) else ""},
+        env=os.environ | {"PYTHONPROFILEIMPORTTIME": "1" if profiled else ""},
     )
 
 
@@ -176,7 +178,7 @@ def test_every_line_of_standard_output_is_protocol_whatever_comes_in(street: Str
 
 def test_the_process_that_speaks_with_the_client_has_loaded_nothing_that_speaks_imap(street: Street) -> None:
     ping = b'{"jsonrpc": "2.0", "id": 2, "method": "ping"}'
-    done = spoken(street.arguments("http://127.0.0.1:9", "http://127.0.0.1:9"), ping, start=("agent_reader.relay",))
+    done = spoken(street.arguments("http://127.0.0.1:9", "http://127.0.0.1:9"), ping, profiled=True)
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines() if "|" in line}
     assert "agent_reader.relay.stdio" in loaded
     for package in ("imapclient", "imaplib", "apsw", "sqlalchemy", "mcp", "agent_reader.store", "agent_reader.imap"):
@@ -189,8 +191,7 @@ def test_a_wrong_token_file_is_one_clear_message(street: Street, token: str) -> 
     path = Path(street.file("wrong-token", street.standing.house.token if token == "public" else text))
     if token == "public":
         path.chmod(0o644)
-    # The process that `agent-reader mcp` becomes: the first half of its start is in the tests above.
-    done = spoken(["--token-file", str(path)], start=("agent_reader.relay",))
+    done = spoken(["--token-file", str(path)])
     assert 2 == done.returncode
     assert b"" == done.stdout
     assert b"agent-reader mcp: " in done.stderr

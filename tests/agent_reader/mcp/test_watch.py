@@ -37,6 +37,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 def test_each_message_is_given_once_framed_without_a_secret_and_across_restarts(world: World) -> None:
     with world.watcher("once") as watcher:
+        watcher.program = ("agent_reader", "watch")
         watcher.environment = {"ANTHROPIC_API_KEY": SECRET, "MAILWARRANT_TOKEN": world.token_file.read_text()}
         watcher.start()
         watcher.takes_baseline()
