@@ -104,7 +104,8 @@ def test_a_destination_that_another_queue_watches_is_refused(dovecot: Dovecot, t
     assert "`Processed`" in wrong.value.what
     assert [] == dovecot.commands("executor")
     # The same name of another login is another mailbox.
-    elsewhere = other.model_copy(update={"credential": "another"})
+    there = {"processed": queue.to["processed"].model_copy(update={"mailbox": queue.incoming})}
+    elsewhere = other.model_copy(update={"credential": "another", "incoming": "Elsewhere", "to": there})
     for queues in ((queue, elsewhere), (elsewhere, queue)):
         _refuse_destinations_that_are_incoming(workshop.settings.model_copy(update={"queues": queues}))
     workshop.close()
