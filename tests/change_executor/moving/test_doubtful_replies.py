@@ -11,12 +11,13 @@ import pytest
 
 from change_executor.apply import Apply
 from change_executor.imap_verbs import move_table_for
+from change_executor.journal import moves
 from change_executor.lifecycle import Event
 from change_executor.move_reply import Answer, MoveReply
 from change_executor.mover import Mover, MoveSession
 from change_executor.outcomes import Waiting
 from shared.imap_login import ImapFailure
-from tests.change_executor.moving.workshop import QUIET_SECONDS, Workshop
+from tests.change_executor.moving.workshop import MAIL, QUIET_SECONDS, Workshop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -80,6 +81,22 @@ def test_a_reply_that_is_not_what_is_seen_is_a_doubt_and_looking_settles_it(
     workshop.happen(proposal, Event.UNDO)
     Apply(workshop.journal, workshop.settings, workshop.mover).undo(proposal)
     assert ("undone", "moved_back", None) == workshop.told(proposal)
+    workshop.close()
+
+
+def test_an_older_twin_in_the_target_is_not_taken_for_what_was_moved(dovecot: Dovecot, tmp_path: Path) -> None:
+    workshop = Workshop(dovecot, tmp_path)
+    twin = dovecot.deliver("Processed", MAIL)
+    naming_it = _LyingMover(workshop.connections, lambda reply: _with(reply, target_uid=twin))
+    proposal = workshop.approved(workshop.deliver())
+    Apply(workshop.journal, workshop.settings, naming_it).move(proposal)
+    assert ("doubtful", None, None) == workshop.told(proposal)
+    workshop.reconcile.reconcile(proposal)
+    assert ("applied", "moved", None) == workshop.told(proposal)
+    with workshop.journal.reading() as connection:
+        moved = moves.last_moved(connection, proposal)
+    assert moved is not None
+    assert twin + 1 == moved.new_uid
     workshop.close()
 
 
