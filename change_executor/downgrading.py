@@ -72,8 +72,9 @@ def preview_downgrade(settings: ExecutorSettings, to: str, clock: Clock) -> Down
     Raises what that raises.
     """
     path = _existing(settings)
-    with folder_locked(path), tempfile.TemporaryDirectory(prefix=".downgrade-", dir=path.parent) as folder:
-        copy = make_backup(Path(folder), PROGRAM, [path], clock())
+    with tempfile.TemporaryDirectory(prefix=".downgrade-", dir=path.parent) as folder:
+        with folder_locked(path):
+            copy = make_backup(Path(folder), PROGRAM, [path], clock())
         with machine_errors(), _transaction(f"sqlite:///{copy / path.name}") as connection:
             found = migrating.revision_of(connection)
             if not way_back(found, to, migrations.REVISIONS, COMMAND):
@@ -114,8 +115,6 @@ def _take_back(connection: Connection, to: str, clock: Clock) -> Downgraded:
     found = migrating.revision_of(connection)
     assert found is not None, "there is a way back from it"
     now = clock()
-    # What is held back is written as this release writes it, whichever release wrote last.
-    migrating.upgrade(connection, now)
     _refuse_dishonest(connection, "chain_broken", "Look with `audit verify`, or restore a copy that verifies.")
     writing = Writing(connection, now)
     held = hold_back(writing, {"downgraded": True})
