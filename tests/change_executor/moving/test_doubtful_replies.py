@@ -13,7 +13,7 @@ from change_executor.apply import Apply
 from change_executor.imap_verbs import move_table_for
 from change_executor.journal import moves
 from change_executor.lifecycle import Event
-from change_executor.move_reply import Answer, MoveReply
+from change_executor.move_reply import Answer, CopyUid, MoveReply
 from change_executor.mover import Mover, MoveSession
 from change_executor.outcomes import Waiting
 from shared.imap_login import ImapFailure
@@ -150,17 +150,22 @@ def test_a_source_that_is_open_for_reading_only_gets_no_move(dovecot: Dovecot, t
     workshop.close()
 
 
-def test_a_refusal_that_left_a_copy_in_the_target_is_for_a_person(dovecot: Dovecot, tmp_path: Path) -> None:
-    def copy_and_refuse(_: MoveReply) -> MoveReply:
+@pytest.mark.parametrize("answer", [Answer.REFUSED, Answer.OK])
+def test_a_copy_in_the_target_with_its_source_still_there_is_for_a_person(
+    dovecot: Dovecot, tmp_path: Path, answer: Answer
+) -> None:
+    def only_copy(_: MoveReply) -> MoveReply:
         with dovecot.connect() as owner:
             owner.select("Incoming")
             assert owner.uid("COPY", str(uid), "Processed")[0] == "OK"
-        return MoveReply(Answer.REFUSED)
+        target = dovecot.snapshot()["Processed"]
+        copied = CopyUid(target.uidvalidity, uid, max(target.messages))
+        return MoveReply(answer, copied if answer is Answer.OK else None)
 
     workshop = Workshop(dovecot, tmp_path)
     uid = workshop.deliver()
     proposal = workshop.approved(uid)
-    halfway = _LyingMover(workshop.connections, copy_and_refuse, moves=False)
+    halfway = _LyingMover(workshop.connections, only_copy, moves=False)
     Apply(workshop.journal, workshop.settings, halfway).move(proposal)
     assert ("doubtful", None, None) == workshop.told(proposal)
     workshop.clock.advance(seconds=QUIET_SECONDS)
