@@ -9,6 +9,7 @@ import sys
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
+from shared.doctor.gate import HARMLESS_WRITE
 from tests.deploy.doctor_world import AGENT, GATE, World, make_prefix, owned, user, write_units
 from tests.deploy.planting import mode, secret_of
 from tests.end_to_end.os_users import make_user
@@ -99,6 +100,17 @@ def the_agent_listens(world: World) -> Iterator[None]:
 @contextmanager
 def it_passes_everything(world: World) -> Iterator[None]:
     with ScriptedImapServer() as server, elsewhere(world, server.port):
+        yield
+
+
+@contextmanager
+def it_answers_nothing_that_a_gate_says(world: World) -> Iterator[None]:
+    """To a command that writes: it neither passes it on nor hangs up with the gate's word."""
+    said = HARMLESS_WRITE.split()[0]
+    with (
+        ScriptedImapServer(lambda command: None if command.startswith(said) else ([], b"")) as server,
+        elsewhere(world, server.port),
+    ):
         yield
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -107,6 +109,12 @@ def test_copies_that_are_missing_old_or_open_are_found(tmp_path: Path) -> None:
     assert set() == found()
     os.utime(copy, ((NOW - timedelta(days=3)).timestamp(),) * 2)
     assert {Fault.BACKUP_OLD} == found()
+    # The newest counts, however old the others are.
+    newer = tmp_path / "copies" / "two"
+    newer.touch()
+    os.utime(newer, (NOW.timestamp(),) * 2)
+    assert set() == found()
+    newer.unlink()
     (tmp_path / "copies").chmod(0o755)
     assert {Fault.BACKUP_OLD, Fault.BACKUP_READABLE} == found()
 
@@ -123,6 +131,42 @@ def test_a_full_disk_and_a_wrong_clock_are_found(tmp_path: Path) -> None:
     look_at_temporary(looking, [tmp_path], least=2**62)
     look_at_date("Mon, 30 Nov 2026 02:00:00 GMT", "the provider", datetime(2026, 11, 30, 3, tzinfo=UTC), looking)
     assert {Fault.DISK, Fault.TEMPORARY_FULL, Fault.CLOCK} == faults(looking.report())
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a file system says of itself (statvfs(3)): blocks of a MiB, and files; roomy, but for what is given."""
+
+    blocks: int = 1024
+    files: int = 1000
+    free_files: int = 900
+
+    def told(self, _: Path) -> SimpleNamespace:
+        return SimpleNamespace(f_frsize=1024 * 1024, f_bavail=self.blocks, f_files=self.files, f_favail=self.free_files)
+
+
+@pytest.mark.parametrize(
+    ("room", "faults_of_state", "faults_of_temporary"),
+    [
+        (Room(files=0, free_files=0), set(), set()),
+        (Room(blocks=1), {Fault.DISK}, {Fault.TEMPORARY_FULL}),
+        (Room(free_files=0), {Fault.DISK}, {Fault.TEMPORARY_FULL}),
+        (Room(free_files=99), set(), {Fault.TEMPORARY_FULL}),
+    ],
+    ids=str,
+)
+def test_room_is_octets_and_files_where_a_file_system_counts_them(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    room: Room,
+    faults_of_state: set[Fault],
+    faults_of_temporary: set[Fault],
+) -> None:
+    monkeypatch.setattr("shared.doctor.upkeep.os.statvfs", room.told)
+    state, temporary = Looking(), Looking()
+    look_at_disk(tmp_path, state)
+    look_at_temporary(temporary, [tmp_path])
+    assert (faults_of_state, faults_of_temporary) == (faults(state.report()), faults(temporary.report()))
 
 
 def test_an_agent_with_a_newer_token_is_not_told_of_the_old_one() -> None:

@@ -95,6 +95,7 @@ PLANTS: Final[dict[str, tuple[tuple[Fault, Do], ...]]] = {
     ),
     "nobody goes through it": ((Fault.GATE_BYPASSED, edited(config("reader"), "127.0.0.1", "127.0.0.2")),),
     "it passes on what writes": ((Fault.GATE_OPEN, gated.it_passes_everything),),
+    "it listens to other machines": ((Fault.UNIT_ADDRESS, edited(config("gate"), "127.0.0.1:", "0.0.0.0:")),),
 }
 
 
@@ -124,6 +125,17 @@ def test_planted_mistakes_are_found(world: World, words: str) -> None:
     missed = {fault for fault, _ in PLANTS[words]} - {each.fault for each in report.findings}
     assert set() == missed, [each.what for each in report.findings]
     assert all(each.what and each.fix and each.why for each in report.findings)
+
+
+@pytest.mark.usefixtures("behind")
+def test_what_cannot_be_tried_and_what_answers_in_its_own_way_is_no_gate_that_was_seen_to_hold(world: World) -> None:
+    with edited(secret_of("gate-local"), "0123", "01 3")(world):
+        report = world.look("reader")
+    assert [True] == ["not letters and digits alone" in each for each in report.unseen]
+    with gated.it_answers_nothing_that_a_gate_says(world):
+        report = world.look("reader")
+    assert [True] == ["to a command that writes" in each for each in report.unseen]
+    assert () == report.findings
 
 
 @pytest.mark.usefixtures("behind")

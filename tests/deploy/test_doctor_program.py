@@ -5,29 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import secrets
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import CliRunner
 
 import agent_reader.__main__
-import agent_reader.doctor.program
 import change_executor.__main__
-import change_executor.doctor.program
-from agent_reader.access import Access, Agent
-from agent_reader.access.read_log import Shown
-from agent_reader.config import ReaderSettings
 from agent_reader.doctor.rights import Enforcement, Finding, write_findings
-from agent_reader.store.database import open_file
-from change_executor.config import ExecutorSettings
-from change_executor.intake.proposer_tokens import create_token
-from change_executor.journal.open import open_journal
 from shared.doctor.finding import Fault, Report
-from shared.settings import load_settings
+from tests.deploy.doctor_houses import NOW, executor, faults, reader, secret, seen
 from tests.fakes.imap_server import ScriptedImapServer
 from tests.fakes.imap_world import PLAIN, ImapWorld
 from tests.fakes.oauth_provider import OAuthProvider
@@ -39,75 +30,11 @@ if TYPE_CHECKING:
 
     House = Callable[..., Path]
 
-NOW: Final = datetime.now(UTC)
-
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Dovecot]:
     with Dovecot() as running:
         yield running
-
-
-def now() -> datetime:
-    return NOW
-
-
-def secret(folder: Path, text: str) -> Path:
-    file = folder / "password"
-    file.unlink(missing_ok=True)
-    file.write_text(text)
-    file.chmod(0o400)
-    return file
-
-
-def reader(
-    server: Dovecot, folder: Path, *, user: str = "reader", port: int | None = None, mailbox: str = "Incoming"
-) -> Path:
-    """A reader's settings, an index and an access file, each with something in it."""
-    state = folder / "index"
-    if not state.exists():
-        open_file(state / "mail-shop.db", "epoch", None).close()
-        with Access(state, now, secrets.token_bytes) as access:
-            token = access.create_token("triage")
-            agent = access.authenticate(f"Bearer {token.text}")
-            assert isinstance(agent, Agent)
-            access.record(agent, [Shown("Email/get", "shop", ("M1",))])
-    config = folder / "reader.toml"
-    config.write_text(
-        f'[store]\nurl = "sqlite:///{state}"\n[[accounts]]\nid = "shop"\nhost = "127.0.0.1"\ntls = "none"\n'
-        f'port = {port or server.port}\nuser = "{user}"\nmailboxes = ["{mailbox}"]\n'
-        f'secret_file = "{secret(folder, server.passwords[user])}"\n'
-    )
-    return config
-
-
-def executor(server: Dovecot, folder: Path, *, user: str = "executor", port: int | None = None, **changes: str) -> Path:
-    """An executor's settings and a journal with something in it."""
-    folder.chmod(0o700)
-    url = f"sqlite:///{folder}/journal.db"
-    if not (folder / "journal.db").exists():
-        with closing(open_journal(url, now)) as journal:
-            create_token(journal, agent="triage", queue="support", days=90, random_octets=secrets.token_bytes)
-            create_token(journal, agent="other", queue="support", days=90, random_octets=secrets.token_bytes)
-    config = folder / "executor.toml"
-    config.write_text(
-        f'[review]\nallow_uids = [1500]\n[journal]\nurl = "{url}"\n{changes.get("journal", "")}\n'
-        f'[[credentials]]\nid = "move"\nhost = "127.0.0.1"\ntls = "none"\nport = {port or server.port}\n'
-        f'user = "{user}"\nsecret_file = "{secret(folder, server.passwords[user])}"\n'
-        '[[queues]]\nid = "support"\ncredential = "move"\naccount = "shop"\nincoming = "Incoming"\n'
-        f'[queues.to.processed]\nmailbox = "{changes.get("mailbox", "Processed")}"\n'
-    )
-    return config
-
-
-def seen(config: Path, at: datetime = NOW) -> Report:
-    if config.name == "reader.toml":
-        return agent_reader.doctor.program.look_at_program(load_settings(config, ReaderSettings), lambda: at)
-    return change_executor.doctor.program.look_at_program(load_settings(config, ExecutorSettings), lambda: at)
-
-
-def faults(report: Report) -> set[Fault]:
-    return {each.fault for each in report.findings}
 
 
 def test_nothing_is_wrong_with_two_programs_as_they_should_be(server: Dovecot, tmp_path: Path) -> None:
@@ -318,6 +245,22 @@ def test_tokens_that_end_and_a_clock_that_went_back_are_found(server: Dovecot, t
     assert {Fault.CLOCK} == faults(seen(config, NOW - timedelta(hours=1)))
 
 
+@pytest.mark.parametrize("house", [reader, executor])
+def test_a_disk_that_is_full_where_it_keeps_what_it_has_is_found(
+    server: Dovecot, tmp_path: Path, house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = house(server, tmp_path)
+    asked: list[Path] = []
+
+    def told(folder: Path) -> SimpleNamespace:
+        asked.append(folder)
+        return SimpleNamespace(f_frsize=4096, f_bavail=1, f_files=0, f_favail=0)
+
+    monkeypatch.setattr("shared.doctor.upkeep.os.statvfs", told)
+    assert {Fault.DISK} == faults(seen(config))
+    assert [tmp_path / "index" if house is reader else tmp_path] == asked
+
+
 def test_mail_from_the_future_tells_of_a_clock_that_is_behind(server: Dovecot, tmp_path: Path) -> None:
     config = reader(server, tmp_path)
     with closing(sqlite3.connect(tmp_path / "index" / "mail-shop.db")) as connection:
@@ -330,9 +273,12 @@ def test_mail_from_the_future_tells_of_a_clock_that_is_behind(server: Dovecot, t
     assert {Fault.CLOCK} == faults(seen(config))
 
 
-def test_the_clock_is_compared_with_that_of_the_provider_of_a_login_by_consent(server: Dovecot, tmp_path: Path) -> None:
+@pytest.mark.parametrize("house", [reader, executor])
+def test_the_clock_is_compared_with_that_of_the_provider_of_a_login_by_consent(
+    server: Dovecot, tmp_path: Path, house: House
+) -> None:
     with OAuthProvider() as provider:
-        config = executor(server, tmp_path)
+        config = house(server, tmp_path)
         text = config.read_text()
         line = next(line for line in text.splitlines() if line.startswith("secret_file"))
         consent = (
