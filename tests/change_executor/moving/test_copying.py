@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from change_executor import checkpoints
 from change_executor.apply import Apply
+from change_executor.copying import remove_source
 from change_executor.examine import examine_queues
 from change_executor.imap_verbs import move_table_for
+from change_executor.journal.moves import Intent, MoveKind
 from change_executor.lifecycle import Event
+from change_executor.looking import OpenedMailbox, SeenMessage
 from change_executor.move_reply import Answer
 from change_executor.mover import MoveSession
 from change_executor.switch import press_stop, release_stop
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from change_executor.connections import Connections
+    from change_executor.copying import CopySession
     from shared.imap_login import ImapLogin
 
 FLAGS = ("\\Seen", "\\Flagged", "$label1")
@@ -332,3 +336,22 @@ def test_a_source_that_changed_between_the_copy_and_the_flag_stays(moveless: Dov
     assert ("doubtful", None, "mailbox_changed") == shop.told(proposal)
     assert {"Incoming": 1} == shop.copies(FOREIGN)
     shop.close()
+
+
+@pytest.mark.parametrize("what", ["other octets", "another mailbox"])
+def test_what_is_not_the_message_any_more_is_not_even_flagged(what: str) -> None:
+    """A session that would note any step; nothing but looking may be asked of it."""
+    intent = Intent(
+        "P", MoveKind.MOVE, "move", "Incoming", 7, 3, "Processed", 8, 1, "0" * 64, 5, "2026-11-29T12:00:00Z"
+    )
+
+    class _Looked:
+        def select(self, _mailbox: str) -> OpenedMailbox:
+            return OpenedMailbox(7 if what == "other octets" else 6, None, read_only=False)
+
+        def fetch(self, uid: int) -> SeenMessage:
+            digest = "1" * 64 if what == "other octets" else "0" * 64
+            return SeenMessage(uid, digest, 5, intent.internaldate, frozenset(), b"")
+
+    session = cast("CopySession", _Looked())
+    assert not remove_source(session, intent, 1, lambda *_: pytest.fail("no step was taken"), checkpoints.pass_by)
