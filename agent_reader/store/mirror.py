@@ -285,6 +285,11 @@ class AccountMirror:
         with self._writing() as writing:
             mailboxes.release_overdue(writing)
 
+    def let_in(self) -> None:
+        """Record that the server let this login in; a first sync, which is long, no longer says what prevented it."""
+        with self._writing() as writing:
+            progress.let_in(writing)
+
     def failed(self, code: str, detail: str, fix: str) -> None:
         """Record that a round ended early; the status says so until the next whole round."""
         with self._writing() as writing:

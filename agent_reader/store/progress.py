@@ -14,6 +14,11 @@ from agent_reader.store.writing import Writing
 
 # Short enough to follow a server that slows down, long enough for batches of 200.
 _RATE_MINUTES: Final = 5
+# Fewer, just now, say nothing: the first message comes in long before the first batch.
+_TELLING_MESSAGES: Final = 20
+_TELLING_SECONDS: Final = 60.0
+# What is over once a login was let in; a server that breaks off each round says so for longer.
+_KEPT_OUT_BY: Final = ("unreachable", "certificate", "no_starttls", "login_refused", "throttled", "configuration")
 _DAY_MINUTES: Final = 24 * 60
 _DAY: Final = timedelta(days=1)
 
@@ -122,9 +127,12 @@ def octets_today(connection: apsw.Connection, now: datetime) -> int:
 
 def _rate(connection: apsw.Connection, now: datetime, minute: int) -> float:
     first, messages = connection.execute(
-        "SELECT min(minute), sum(messages) FROM intake WHERE minute > ?", (minute - _RATE_MINUTES,)
-    ).fetchone() or (None, None)
-    return 0.0 if first is None else messages / max(1.0, now.timestamp() - 60 * first)
+        "SELECT min(minute), sum(messages) FROM intake WHERE minute > ? AND messages > 0", (minute - _RATE_MINUTES,)
+    ).fetchone() or (None, 0)
+    if first is None:
+        return 0.0
+    seconds = max(1.0, now.timestamp() - 60 * first)
+    return messages / seconds if messages >= _TELLING_MESSAGES or seconds >= _TELLING_SECONDS else 0.0
 
 
 def note_intake(writing: Writing, *, messages: int = 0, octets: int = 0) -> None:
@@ -142,6 +150,15 @@ def expect(writing: Writing, mailbox_key: int, exists: int) -> None:
     """Remember how many messages the server counts in a mailbox."""
     writing.connection.execute(
         "UPDATE mailboxes SET expected = ? WHERE key = ? AND expected IS NOT ?", (exists, mailbox_key, exists)
+    )
+
+
+def let_in(writing: Writing) -> None:
+    """While the account never was whole, forget what kept its login out; later the next round does, in seconds."""
+    writing.connection.execute(
+        "UPDATE account SET failed_at = NULL, failure_code = NULL, failure_detail = NULL, failure_fix = NULL "  # noqa: S608 - constants only
+        f"WHERE settled_at IS NULL AND failure_code IN ({', '.join('?' * len(_KEPT_OUT_BY))})",
+        _KEPT_OUT_BY,
     )
 
 

@@ -166,5 +166,8 @@ class Mirror(Protocol):
     def release_overdue(self) -> None:
         """Destroy Emails held for longer than an hour: end of a round in which a mailbox could not be looked at."""
 
+    def let_in(self) -> None:
+        """Record that the server let this login in; a first sync, which is long, no longer says what prevented it."""
+
     def failed(self, code: str, detail: str, fix: str) -> None:
         """Record that a round ended early; the status says so until the next whole round."""

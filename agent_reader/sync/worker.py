@@ -67,7 +67,7 @@ class Worker:
         self._session: ReadOnlySession | None = None
         self._lock = threading.Lock()
         self._stopping = False
-        self._is_spent = False
+        self._is_spent = self._is_let_in = False
         self._round_due = monotonic()
         self._slice_over = 0.0
         # A daemon: a connection attempt cannot be interrupted, and must not hold up the end of the process.
@@ -165,6 +165,9 @@ class Worker:
             self._check_names(self._sync.missing(self._sync.listing(session)))
             self.first_contact.set_result(None)
             self._push.start()
+        if not self._is_let_in:
+            self._mirror.let_in()
+            self._is_let_in = True
         began = self._monotonic()
         self._slice_over = began + max(_SHORTEST_SLICE_SECONDS, self.account.sync_seconds)
         done = self._sync.round(session, names)
@@ -282,6 +285,7 @@ class Worker:
     def _drop(self) -> None:
         with self._lock:
             session, self._session = self._session, None
+        self._is_let_in = False
         if session is not None:
             session.close()
 

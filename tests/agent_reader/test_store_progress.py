@@ -62,18 +62,36 @@ def test_a_mailbox_says_since_when_and_why_it_cannot_be_looked_at_until_it_can(a
 
 def test_the_rate_is_of_the_last_minutes_and_the_day_s_octets_of_a_day(account: Mirrored) -> None:
     account.clock.now += timedelta(seconds=20)
-    account.add("INBOX", fetched(1, letter("one")), fetched(2, letter("two")))
+    account.add("INBOX", *(fetched(uid, letter(str(uid))) for uid in range(1, 21)))
     account.mirror.received(1_000)
     account.clock.now += timedelta(seconds=20)
     progress = account.store.progress(ACCOUNT)
-    assert (progress.rate, progress.octets_today) == (2 / 40, 1_000)
+    assert (progress.rate, progress.octets_today) == (20 / 40, 1_000)
     account.clock.now += timedelta(minutes=6)
-    account.add("INBOX", fetched(3, letter("two")))
+    # What came before the first message is none of the time that it took.
     account.mirror.received(500)
+    account.clock.now += timedelta(seconds=30)
+    account.add("INBOX", fetched(21, letter("two")))
     progress = account.store.progress(ACCOUNT)
-    assert (progress.rate, progress.octets_today) == (1 / 40, 1_500)
+    # One message tells nothing, until it is all that came within a minute.
+    assert (progress.rate, progress.octets_today) == (0.0, 1_500)
+    account.clock.now += timedelta(seconds=50)
+    assert 1 / 60 == account.store.progress(ACCOUNT).rate
     account.clock.now += timedelta(days=1)
     assert (account.store.progress(ACCOUNT).rate, account.store.progress(ACCOUNT).octets_today) == (0.0, 0)
+
+
+def test_what_kept_a_login_out_is_over_once_it_is_in_and_what_happens_within_is_not(account: Mirrored) -> None:
+    def told(code: str) -> bool:
+        account.mirror.failed(code, "It is so.", "Do this.")
+        account.mirror.let_in()
+        return account.store.status(ACCOUNT).failure is not None
+
+    assert [False, False, False] == [told(code) for code in ("certificate", "unreachable", "configuration")]
+    assert [True, True, True] == [told(code) for code in ("daily_limit", "disk_full", "internal")]
+    account.end_round()
+    # Who was whole is not fresh again before it was looked.
+    assert told("unreachable")
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_one_connection_serves_many_rounds(dovecot: Dovecot, tmp_path: Path) -> 
             mirror.await_settled(number)
             worker.wake()
         mirror.await_settled(4)
+        assert 1 == mirror.let_ins
     assert sum(b" ENABLE " in line for line in dovecot.commands("reader")) == 1
 
 
@@ -88,6 +89,7 @@ def test_a_server_that_goes_down_is_waited_for_and_nothing_is_lost(dovecot: Dove
         dovecot.deliver("INBOX", mail("two"))
         worker.wake()
         mirror.await_settled(2)
+        assert 2 == mirror.let_ins
     assert {1: mail("one"), 2: mail("two")} == mirror.octets("INBOX")
     assert set() == mirror.destroyed
 

@@ -48,6 +48,7 @@ class FakeMirror:
         self.changes = 0
         self.copied: list[tuple[str, int]] = []
         self.restarts = 0
+        self.let_ins = 0
         self.backlog = 0
         # Most tests are of what comes after the first look; one that is not takes this back.
         self.threaded = True
@@ -241,6 +242,9 @@ class FakeMirror:
 
     def release_overdue(self) -> None:
         """Nothing here is held for that long."""
+
+    def let_in(self) -> None:
+        self.let_ins += 1
 
     def failed(self, code: str, detail: str, fix: str) -> None:
         assert detail
