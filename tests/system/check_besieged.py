@@ -42,7 +42,7 @@ KEPT_FROM: Final = (
     "systemctl set-property --runtime agent-reader.service CPUWeight=100",
     "touch /etc/systemd/system/agent-reader.service.d-x && rm /etc/systemd/system/agent-reader.service.d-x",
     "ln -s /etc/shadow /run/mailwarrant/x && rm /run/mailwarrant/x",
-    "ln -s /etc/shadow /var/lib/change-executor/backups && rm /var/lib/change-executor/backups",
+    "ln -s /etc/shadow /var/lib/change-executor/x && rm /var/lib/change-executor/x",
     "renice -n 0 PID",
 )
 

@@ -89,6 +89,11 @@ def deliver(machine: Machine, subject: str) -> None:
 
 
 def subjects_in(machine: Machine, mailbox: str) -> set[str]:
+    return set(all_subjects_in(machine, mailbox))
+
+
+def all_subjects_in(machine: Machine, mailbox: str) -> list[str]:
+    """The subjects of a mailbox, each as often as it is there."""
     said = machine.said(
         "python3",
         "-c",
@@ -99,7 +104,7 @@ def subjects_in(machine: Machine, mailbox: str) -> set[str]:
         "found = client.fetch('1:*', '(BODY.PEEK[HEADER.FIELDS (SUBJECT)])')[1] if count else []\n"
         "print('\\n'.join(each[1].decode().strip() for each in found if isinstance(each, tuple)))\n",
     )
-    return {line.removeprefix("Subject: ") for line in said.splitlines() if line}
+    return [line.removeprefix("Subject: ") for line in said.splitlines() if line]
 
 
 def as_person(machine: Machine, *words: str) -> str:
