@@ -111,6 +111,20 @@ def test_an_ok_for_nothing_is_no_move(dovecot: Dovecot, tmp_path: Path) -> None:
     workshop.clock.advance(seconds=QUIET_SECONDS)
     workshop.reconcile.reconcile(proposal)
     assert ("approved", None, None) == workshop.told(proposal)
+    # The quiet time of another doubt is its own.
+    Apply(workshop.journal, workshop.settings, idle).move(proposal)
+    workshop.reconcile.reconcile(proposal)
+    assert ("doubtful", None, Waiting.QUIET_TIME.value) == workshop.told(proposal)
+
+    def settle_meanwhile(name: str) -> None:
+        if name == "reconcile:looked":
+            workshop.happen(proposal, Event.SETTLE_FAILED)
+
+    # What a person settles while somebody looks is settled.
+    workshop.clock.advance(seconds=QUIET_SECONDS)
+    workshop.reconcile._checkpoint = settle_meanwhile
+    workshop.reconcile.reconcile(proposal)
+    assert "failed" == workshop.proposal(proposal).state.value
     workshop.close()
 
 

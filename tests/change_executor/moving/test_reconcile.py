@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
-from change_executor.journal.moves import CopyStep, MoveKind
+from change_executor.journal.moves import CopyStep, Intent, MoveKind
 from change_executor.lifecycle import TRANSITIONS, Event
-from change_executor.sighting import Sighting, conclude
+from change_executor.looking import OpenedMailbox, SeenMessage
+from change_executor.outcomes import Waiting
+from change_executor.sighting import Sighting, conclude, look
 from shared.proposal import State
+
+if TYPE_CHECKING:
+    from change_executor.sighting import LookSession
 
 PROVEN = {
     (MoveKind.MOVE, False, 0, False): Event.FOUND_IN_NEITHER,
@@ -37,3 +45,48 @@ def test_only_the_listed_sightings_prove_anything(
     assert proven == concluded
     doubt = State.DOUBTFUL if kind is MoveKind.MOVE else State.UNDO_DOUBTFUL
     assert concluded is None or (doubt, concluded) in TRANSITIONS
+
+
+INTENT = Intent("P", MoveKind.MOVE, "move", "Incoming", 7, 3, "Processed", 8, 5, "0" * 64, 9, "2026-11-29T12:00:00Z")
+
+
+@dataclass
+class Mailboxes:
+    """UIDVALIDITY by mailbox, and the UIDs that hold the octets looked for; the target has more, of others."""
+
+    uidvalidity: dict[str, int]
+    holding: dict[str, set[int]]
+    in_target: int = 3
+    opened: str = ""
+
+    def examine(self, mailbox: str) -> OpenedMailbox:
+        self.opened = mailbox
+        return OpenedMailbox(self.uidvalidity[mailbox], None, read_only=True)
+
+    def fetch(self, uid: int) -> SeenMessage:
+        digest = "0" * 64 if uid in self.holding[self.opened] else "1" * 64
+        return SeenMessage(uid, digest, 9, INTENT.internaldate, frozenset(), b"")
+
+    def uids_from(self, uid: int) -> list[int]:
+        return list(range(uid, uid + self.in_target))
+
+
+@pytest.mark.parametrize(
+    ("mailboxes", "found"),
+    [
+        (Mailboxes({"Incoming": 7, "Processed": 8}, {"Incoming": {3}, "Processed": {4}}), Sighting(True, ())),
+        (Mailboxes({"Incoming": 7, "Processed": 8}, {"Incoming": {2}, "Processed": {5, 7}}), Sighting(False, (5, 7))),
+        (Mailboxes({"Incoming": 6, "Processed": 8}, {"Incoming": {3}, "Processed": {5}}), Waiting.MAILBOX_CHANGED),
+        (Mailboxes({"Incoming": 7, "Processed": 9}, {"Incoming": {3}, "Processed": {5}}), Waiting.MAILBOX_CHANGED),
+        # One of them may be it: what is not looked at proves nothing.
+        (
+            Mailboxes({"Incoming": 7, "Processed": 8}, {"Incoming": {2}, "Processed": set()}, 4),
+            Waiting.TOO_MANY_TO_LOOK_AT,
+        ),
+    ],
+)
+def test_only_whole_looks_at_the_same_mailboxes_are_sightings(
+    monkeypatch: pytest.MonkeyPatch, mailboxes: Mailboxes, found: Sighting | Waiting
+) -> None:
+    monkeypatch.setattr("change_executor.sighting.MAX_CANDIDATES", 3)
+    assert found == look(cast("LookSession", mailboxes), INTENT)
