@@ -19,7 +19,7 @@ from agent_reader.jmap.parsing import answer_email_parse
 from agent_reader.jmap.queries import answer_snippets
 from agent_reader.jmap.reads import answer_email_get
 from agent_reader.jmap.sheet import PIECE_OCTETS, Sheet
-from agent_reader.query import BlobCache, BlobReader
+from agent_reader.query import BlobCache, BlobReader, find_blob
 from agent_reader.query.errors import QueryRefused
 from agent_reader.query.kept_readings import KeptReading
 from agent_reader.query.patience import Patience
@@ -250,6 +250,61 @@ def test_whoever_reads_messages_holds_a_place_for_each(
             )
             function(asking, {"accountId": ACCOUNT} | arguments)
     assert ([len(each) for each in MESSAGES] if reads else []) == room.noted
+
+
+WITH_PICTURE = (
+    b"From: ann@example.org\r\nSubject: A picture\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=b\r\n"
+    b"\r\n--b\r\nContent-Type: text/plain\r\n\r\nSee below.\r\n"
+    b"--b\r\nContent-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n\r\nUGljdHVyZQ==\r\n--b--\r\n"
+)
+
+
+def test_whoever_cuts_a_part_out_of_a_message_holds_room_for_the_message(tmp_path: Path) -> None:
+    cache = BlobCache(tmp_path / "blobs", 100_000)
+    with (
+        contextlib.closing(cache),
+        house(tmp_path, (WITH_PICTURE,)) as served,
+        served.store.snapshot(ACCOUNT) as snapshot,
+    ):
+        reader = BlobReader({ACCOUNT: Shelf({1: WITH_PICTURE})}, cache, 100_000)
+        # Two rooms: whoever reads in the store's may wait in the other for a message.
+        snapshot.room = finding = NotedRoom()
+        reader._room = cutting = NotedRoom()
+        found = find_blob(snapshot, blob_id(message_digest(b"Picture")))
+        assert found is not None
+        with reader.open(ACCOUNT, found) as opened:
+            assert b"Picture" == opened.whole()
+        assert ([len(WITH_PICTURE)], [len(WITH_PICTURE)]) == (finding.noted, cutting.noted)
+        # The whole message is copied from disk to disk, and what was cut out lies in the cache.
+        for blob in (blob_id(message_digest(WITH_PICTURE)), found.blob_id):
+            again = find_blob(snapshot, blob)
+            assert again is not None
+            reader.open(ACCOUNT, again).close()
+        assert 1 == len(cutting.noted)
+
+
+def test_small_messages_take_room_too_and_who_came_first_is_first() -> None:
+    # A message of one octet may have ten thousand fields: no more than eight are read at a time.
+    room = ReadingRoom()
+    small = [Reader(room, 1) for _ in range(8)]
+    assert all(each.is_in.wait(_SECONDS) for each in small)
+    ninth = Reader(room, 1)
+    await_true(lambda: 1 == len(room._queue))
+    largest = Reader(room, 10**12)
+    await_true(lambda: 2 == len(room._queue))
+    last = Reader(room, 1)
+    await_true(lambda: 3 == len(room._queue))
+    small[0].leave()
+    assert ninth.is_in.wait(_SECONDS)
+    for each in (*small[1:], ninth):
+        # One that is larger than the room waits for all of it, and the last one for its turn.
+        assert not last.is_in.is_set()
+        each.leave()
+    assert largest.is_in.wait(_SECONDS)
+    assert not last.is_in.is_set()
+    largest.leave()
+    assert last.is_in.wait(_SECONDS)
+    last.leave()
 
 
 def test_a_reading_counts_its_fields_and_parts() -> None:
