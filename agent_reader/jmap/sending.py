@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterable
+from typing import Final
 
 import anyio
 import anyio.lowlevel
@@ -9,6 +10,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agent_reader.jmap.sheet import PIECE_OCTETS, Sheet
+
+# A page of messages with their texts. Whoever takes none of it holds so much of memory with each of his places.
+_AT_ONCE_OCTETS: Final = 4 * PIECE_OCTETS
 
 
 async def send_pieces(pieces: Iterable[bytes], receive: Receive, send: Send) -> None:
@@ -42,7 +46,7 @@ class SheetResponse(Response):
         """Send it, a short one at once."""
         with self._holding:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            if self._sheet.octets > PIECE_OCTETS:
+            if self._sheet.octets > _AT_ONCE_OCTETS:
                 await send_pieces(self._sheet.pieces(), receive, send)
             else:
                 whole = self._sheet.read(0, self._sheet.octets)

@@ -6,7 +6,7 @@ Attachments' octets are not kept; a text attachment is, up to a limit, since fet
 
 import zlib
 from dataclasses import dataclass, replace
-from typing import Any, Final, assert_never
+from typing import Any, Final, assert_never, cast
 
 import msgspec
 
@@ -32,7 +32,7 @@ class _KeptPart(msgspec.Struct, array_like=True, frozen=True):
     language: tuple[str, ...] | None
     location: str | None
     transfer_encoding: str
-    fields: tuple[tuple[str, bytes], ...]
+    fields: tuple[HeaderField, ...]
     subparts: tuple["_KeptPart", ...]
     size: int
     blob_id: str | None
@@ -156,7 +156,8 @@ def _keep(part: Part, body: set[int] | None) -> _KeptPart:
         language=part.language,
         location=part.location,
         transfer_encoding=part.transfer_encoding,
-        fields=tuple((field.name, field.value) for field in part.fields),
+        # In pairs, without places in octets that are not here; they are read back as fields at once.
+        fields=cast("tuple[HeaderField, ...]", tuple(field[:2] for field in part.fields)),
         subparts=tuple(_keep(child, body) for child in part.subparts),
         size=part.size,
         blob_id=part.blob_id,
@@ -185,7 +186,7 @@ def _restore(kept: _KeptPart) -> StoredPart:
         language=kept.language,
         location=kept.location,
         transfer_encoding=kept.transfer_encoding,
-        fields=tuple(HeaderField(name, value, 0, 0) for name, value in kept.fields),
+        fields=kept.fields,
         subparts=tuple(_restore(child) for child in kept.subparts),
         start=0,
         end=0,

@@ -63,6 +63,9 @@ class ReadingRoom:
     def _take(self, wanted: int, go_on: Callable[[], None]) -> None:
         ticket = object()
         with self._changed:
+            if not self._queue and self._free >= wanted:
+                self._free -= wanted
+                return
             self._queue.append(ticket)
             try:
                 while self._queue[0] is not ticket or self._free < wanted:
@@ -76,4 +79,5 @@ class ReadingRoom:
     def _give_back(self, wanted: int) -> None:
         with self._changed:
             self._free += wanted
-            self._changed.notify_all()
+            if self._queue:
+                self._changed.notify_all()

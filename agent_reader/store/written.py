@@ -7,7 +7,7 @@ each request, and whatever it says otherwise than before is written anew.
 """
 
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -56,7 +56,7 @@ class WrittenEmails:
         self._most = most_octets
         self._octets = 0
         self._kept: OrderedDict[_Place, _Kept] = OrderedDict()
-        self._times_forgotten: Counter[str] = Counter()
+        self._times_forgotten: dict[str, int] = {}
         self._lock = threading.Lock()
 
     @property
@@ -66,13 +66,13 @@ class WrittenEmails:
 
     def seen_by(self, account_id: str, depth: Depth) -> "WrittenOfAccount":
         """Return what a view has of this, before the view begins: what it sees may be forgotten while it lasts."""
-        return WrittenOfAccount(self, account_id, depth, self._times_forgotten[account_id])
+        return WrittenOfAccount(self, account_id, depth, self._times_forgotten.get(account_id, 0))
 
     def forget(self, account_id: str, email_ids: Iterable[str]) -> None:
         """Let go of all that was written of Emails which are kept no more, or less of them."""
         gone = frozenset(email_ids)
         with self._lock:
-            self._times_forgotten[account_id] += 1
+            self._times_forgotten[account_id] = self._times_forgotten.get(account_id, 0) + 1
             for place in [each for each in self._kept if each[0] == account_id and each[1] in gone]:
                 self._octets -= self._kept.pop(place).octets
 
@@ -97,7 +97,7 @@ class WrittenEmails:
         if octets > min(MOST_OF_ONE, self._most):
             return
         with self._lock:
-            if self._times_forgotten[place[0]] != times_forgotten:
+            if self._times_forgotten.get(place[0], 0) != times_forgotten:
                 return
             earlier = self._kept.pop(place, None)
             self._octets += octets - (0 if earlier is None else earlier.octets)
@@ -127,5 +127,5 @@ class WrittenOfAccount:
 
 def _octets(source: Source, written: Written) -> int:
     summary, packed = source
-    names = sum(_PART_OCTETS + len(each) for each in (*written.parts, *written.cut))
+    names = _PART_OCTETS * (len(written.parts) + len(written.cut)) + sum(map(len, written.parts + written.cut))
     return _LEAST_OCTETS + len(summary) + len(packed or b"") + len(written.members) + names

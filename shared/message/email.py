@@ -1,6 +1,7 @@
 """RFC 8621 §4.2: the properties of an Email that follow from its octets alone, as JSON."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from shared.identity import blob_id, message_digest
@@ -116,7 +117,7 @@ class _PartWriter:
 
     def __init__(self, body_properties: Sequence[str]) -> None:
         self.with_subparts = "subParts" in body_properties
-        self.readers = [(spelled, _part_reader(spelled)) for spelled in body_properties if spelled != "subParts"]
+        self.readers = _part_readers(tuple(body_properties))
         self.written: dict[str | None, dict[str, JSON]] = {}
 
     def json(self, part: Part, *, with_subparts: bool = False) -> dict[str, JSON]:
@@ -128,6 +129,12 @@ class _PartWriter:
         if part.is_multipart and (with_subparts or self.with_subparts):
             return {**written, "subParts": [self.json(child, with_subparts=True) for child in part.subparts]}
         return dict(written)
+
+
+# A page of messages asks for the same of each.
+@lru_cache(maxsize=64)
+def _part_readers(body_properties: tuple[str, ...]) -> tuple[tuple[str, Callable[[Part], JSON]], ...]:
+    return tuple((spelled, _part_reader(spelled)) for spelled in body_properties if spelled != "subParts")
 
 
 def _part_reader(spelled: str) -> Callable[[Part], JSON]:

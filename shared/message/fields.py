@@ -22,13 +22,14 @@ class HeaderField(NamedTuple):
     """One header field: its name as written, its value's octets from after the colon, and where the field stands.
 
     The value keeps leading blanks and folding and lacks its last line break; `start` and `end` are offsets into the
-    message's octets, the line break within. A NamedTuple because a message has thirty and making one must cost nothing.
+    message's octets, the line break within, and 0 where those are not here. A NamedTuple because a message has thirty
+    and making one must cost nothing.
     """
 
     name: str
     value: bytes
-    start: int
-    end: int
+    start: int = 0
+    end: int = 0
 
 
 FieldsByName: TypeAlias = Mapping[str, Sequence[HeaderField]]

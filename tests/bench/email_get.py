@@ -8,8 +8,8 @@ brings.
 
 import asyncio
 import base64
-import http.client
 import json
+import socket
 import sys
 import time
 from dataclasses import dataclass, field
@@ -29,6 +29,7 @@ MESSAGES: Final = 50
 FIRST_LOOKS: Final = 10
 ROUNDS: Final = 60
 _MAILBOX: Final = "Archive"
+_MOST_OCTETS: Final = 1 << 20
 _ARGUMENTS: Final[dict[str, Any]] = {
     "properties": ["id", "threadId", "mailboxIds", "receivedAt", "from", "to", "subject", "preview", "bodyValues"],
     "fetchTextBodyValues": True,
@@ -51,7 +52,7 @@ class Server:
     account_id: str
     bodies: list[bytes] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    connection: http.client.HTTPConnection | None = None
+    connection: socket.socket | None = None
 
     def call(self, name: str, arguments: dict[str, Any]) -> Any:
         """Return the answer to one call."""
@@ -60,14 +61,33 @@ class Server:
     def send(self, body: bytes) -> Any:
         """Return the answer to a request, and note how long it took until its last octet was here."""
         if self.connection is None:
-            self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        fields = {"Host": "localhost", "Authorization": self.authorization, "Content-Type": "application/json"}
+            self.connection = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        head = (
+            f"POST {self.path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {self.authorization}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        # In as few steps as can be: what the client costs is added to both.
         started = time.perf_counter()
-        self.connection.request("POST", self.path, body, fields)
-        answer = self.connection.getresponse().read()
+        self.connection.sendall(head.encode() + body)
+        answer = self._answer()
         self.seconds.append(time.perf_counter() - started)
         ((_, found, _),) = json.loads(answer)["methodResponses"]
         return found
+
+    def _answer(self) -> bytes:
+        assert self.connection is not None
+        received = self.connection.recv(_MOST_OCTETS)
+        while b"\r\n\r\n" not in received:
+            received += self.connection.recv(_MOST_OCTETS)
+        head, _, answer = received.partition(b"\r\n\r\n")
+        assert b" 200 " in head.splitlines()[0], head
+        length = int(head.lower().partition(b"content-length:")[2].split()[0])
+        pieces, left = [answer], length - len(answer)
+        while left:
+            pieces.append(self.connection.recv(_MOST_OCTETS))
+            assert pieces[-1], f"{self.name} closed the connection"
+            left -= len(pieces[-1])
+        return b"".join(pieces)
 
 
 def letters() -> list[bytes]:
