@@ -32,11 +32,8 @@ from shared.link import MAX_COPIES, AccountStatus
 # Sync makes a round a few times an hour where it cannot be pushed to; ten minutes without one is worth a word.
 FRESH_WITHIN: Final = timedelta(minutes=10)
 
-# Idle connections kept for the next question, since to make one takes as long as ten questions; more than this at once
-# are made and closed again. Each holds two descriptors.
-_IDLE_CONNECTIONS: Final = 12
-# So many of them keep the pages that they read.
-_IDLE_WITH_PAGES: Final = 4
+# Idle connections kept for the next question; more than this at once are made and closed again.
+_IDLE_CONNECTIONS: Final = 4
 
 # Scopes whose connections and counts are kept: as many as agents that are at work at once on one small machine. Each
 # may hold a page cache.
@@ -74,7 +71,7 @@ class _NarrowView:
         with self._lock:
             if self._closed or len(self._idle) >= _IDLE_CONNECTIONS:
                 return False
-            _put_back(self._idle, connection)
+            self._idle.append(connection)
             return True
 
     def last_state(self, connection: apsw.Connection, told: str, number: int) -> int:
@@ -307,13 +304,6 @@ class Store:
         with self._lock:
             idle = self._idle[account_id]
             if not self._closed and len(idle) < _IDLE_CONNECTIONS:
-                _put_back(idle, connection)
+                idle.append(connection)
                 return
         connection.close()
-
-
-def _put_back(idle: list[apsw.Connection], connection: apsw.Connection) -> None:
-    """Keep a connection; the next question takes the one that came last."""
-    if len(idle) >= _IDLE_WITH_PAGES:
-        connection.release_memory()
-    idle.append(connection)
