@@ -28,7 +28,8 @@ def answer_email_parse(asking: Asking, arguments: Arguments) -> Found:
         check_not_used(arguments)
     asked = parse_agent_email_parse(arguments) if has_extension else parse_email_parse(arguments)
     check_number("blobIds", asked.blob_ids, asking.limits.max_objects_in_get)
-    located = ((blob_id, find_blob(asking.snapshot, blob_id)) for blob_id in asked.blob_ids)
+    go_on = asking.patience.go_on
+    located = ((blob_id, find_blob(asking.snapshot, blob_id, go_on)) for blob_id in asked.blob_ids)
     blobs = {blob_id: blob for blob_id, blob in located if blob is not None}
     written = EmailsWritten(asking, "parsed", "{}")
 
@@ -41,10 +42,10 @@ def answer_email_parse(asking: Asking, arguments: Arguments) -> Found:
     rest: Found = {"accountId": asking.snapshot.account_id}
     found: AgentParsed | Parsed
     if isinstance(asked, AgentEmailParseArguments):
-        found = agent_email_parse(blobs, asked, read, put, asking.patience.go_on)
+        found = agent_email_parse(blobs, asked, read, put, go_on)
         rest["leftOut"] = {"ids": found.left_out, "texts": found.texts}
     else:
-        found = email_parse(blobs, asked, read, put, asking.patience.go_on)
+        found = email_parse(blobs, asked, read, put, go_on)
     rest |= {"notParsable": found.not_parsable or None, "notFound": found.not_found or None}
     # The read log goes by Emails, and what is shown here belongs to the one that the blob lies in.
     return FoundEmails(rest | {"parsed": None}, ()) if written.is_empty else written.found(rest)

@@ -1,6 +1,6 @@
 """Which blob an id means: a whole message, or a part of one, that this snapshot shows (RFC 8620 §6, RFC 8621 §4.1)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from agent_reader.imap.values import Place
@@ -28,8 +28,11 @@ class FoundBlob:
     kept: bytes | None = field(default=None, repr=False)
 
 
-def find_blob(snapshot: Snapshot, untrusted_blob_id: str) -> FoundBlob | None:
-    """Return the blob of this id, or None where nothing that is shown has it; a malformed id is such a one."""
+def find_blob(snapshot: Snapshot, untrusted_blob_id: str, go_on: Callable[[], None] = lambda: None) -> FoundBlob | None:
+    """Return the blob of this id, or None where nothing that is shown has it; a malformed id is such a one.
+
+    `go_on` is called while it waits for room to read a message, and raises where nobody waits for the blob.
+    """
     if not blobs.is_blob_id(untrusted_blob_id):
         return None
     blob_id = untrusted_blob_id
@@ -37,13 +40,13 @@ def find_blob(snapshot: Snapshot, untrusted_blob_id: str) -> FoundBlob | None:
         found = _found(snapshot, email, blob_id)
         # Without a place it is held and on its way out, or the scope shows no octets: the cache must not either.
         return found if found.places else None
-    return _found_part(snapshot, blob_id) if blobs.can_be_part(blob_id) else None
+    return _found_part(snapshot, blob_id, go_on) if blobs.can_be_part(blob_id) else None
 
 
-def _found_part(snapshot: Snapshot, blob_id: str) -> FoundBlob | None:
+def _found_part(snapshot: Snapshot, blob_id: str, go_on: Callable[[], None]) -> FoundBlob | None:
     for email_id in blobs.emails_with_part(snapshot.connection, blob_id):
         for email in snapshot.emails([email_id]).values():
-            with snapshot.room.place(email.size):
+            with snapshot.room.place(email.size, go_on):
                 message = snapshot.message(email.key)
                 part = next((part for part in _leaves(message) if part.blob_id == blob_id), None)
                 # What is kept of a message does not tell what the messages attached to it hold; their octets will.

@@ -91,14 +91,18 @@ def search_snippets(
     of_body = _phrases(words, Column.BODY)
     found = snapshot.emails(asked.email_ids)
     snippets: list[dict[str, JSON]] = []
-    for email in found.values():
+
+    def go_on() -> None:
         if is_over():
             raise too_slow()
+
+    for email in found.values():
+        go_on()
         subject, preview = None, None
         if of_subject:
             subject = marked_whole(str(email.summary["subject"] or ""), of_subject)
         if of_body:
-            with snapshot.room.place(email.size):
+            with snapshot.room.place(email.size, go_on):
                 message = snapshot.message(email.key)
                 texts = searched_texts(message, readable_text(message))
                 preview = next(filter(None, (marked_preview(text, of_body) for text in texts)), None)

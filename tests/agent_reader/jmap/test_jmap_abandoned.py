@@ -16,7 +16,9 @@ from agent_reader.jmap.capabilities import CORE, MAIL
 from agent_reader.jmap.methods import METHODS, Read
 from agent_reader.jmap.reads import answer_email_get
 from agent_reader.query.patience import Abandoned
-from tests.agent_reader.served import ACCOUNT, House, house
+from shared.identity import blob_id, email_id, message_digest
+from tests.agent_reader.on_loopback import await_true
+from tests.agent_reader.served import ACCOUNT, MESSAGES, House, house
 
 pytestmark = pytest.mark.anyio
 
@@ -57,8 +59,8 @@ class Client:
         self.is_gone = asyncio.Event()
         self.sent: list[Any] = []
 
-    async def ask(self) -> None:
-        call = ["Email/get", {"accountId": ACCOUNT, "ids": None}, "0"]
+    async def ask(self, name: str = "Email/get", **arguments: Any) -> None:
+        call = [name, {"accountId": ACCOUNT} | (arguments or {"ids": None}), "0"]
         body = json.dumps({"using": [CORE, MAIL], "methodCalls": [call, call]}).encode()
         messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
@@ -124,4 +126,33 @@ async def test_a_call_that_did_not_see_it_was_the_last(tmp_path: Path) -> None:
         await asyncio.wait([asking], timeout=_SECONDS)
         assert asking.done()
         assert [ACCOUNT] == slow.calls
+        assert [] == served.access.reads("clerk")
+
+
+_ID = email_id(message_digest(MESSAGES[0]))
+_PART = blob_id(message_digest(b"I would like a teapot, please.\r\n"))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("Email/get", {"ids": [_ID]}),
+        ("Email/parse", {"blobIds": [_PART]}),
+        ("SearchSnippet/get", {"emailIds": [_ID], "filter": {"text": "teapot"}}),
+    ],
+)
+async def test_a_client_that_hangs_up_while_it_waits_for_room_waits_no_more(
+    tmp_path: Path, name: str, arguments: dict[str, Any]
+) -> None:
+    with house(tmp_path) as served:
+        room = served.store._room
+        client = Client(served)
+        # All of the room is somebody else's.
+        with room.place(10**12):
+            asking = asyncio.create_task(client.ask(name, **arguments))
+            await asyncio.to_thread(await_true, lambda: 1 == len(room._queue))
+            client.is_gone.set()
+            await asyncio.wait([asking], timeout=_SECONDS)
+            assert asking.done()
+            await asyncio.to_thread(await_true, lambda: 0 == len(room._queue))
         assert [] == served.access.reads("clerk")
