@@ -11,6 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Journal, Proposal, Writing
+from change_executor.journal.statement import Statement
 from change_executor.lifecycle import IN_FLIGHT, Event
 from change_executor.outcomes import Outcome
 from shared.proposal import State
@@ -19,8 +20,7 @@ from shared.proposal import State
 _NOT_BEGUN: Final = (State.PENDING, State.APPROVED)
 
 
-# Made once: it is asked in every pass of the worker.
-_REVOKED_WITH_PROPOSALS: Final = (
+_REVOKED_WITH_PROPOSALS: Final = Statement(
     select(schema.proposals.c.agent)
     .distinct()
     .where(
@@ -69,7 +69,7 @@ def is_revoked(connection: Connection, agent: str) -> bool:
 
 def revoked_with_proposals(connection: Connection) -> list[str]:
     """Return the revoked agents that have proposals which can be taken back."""
-    return list(connection.execute(_REVOKED_WITH_PROPOSALS).scalars())
+    return [row["agent"] for row in _REVOKED_WITH_PROPOSALS.all(connection)]
 
 
 def take_back(writing: Writing, agent: str, actor: str) -> tuple[str, ...]:

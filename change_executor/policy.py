@@ -5,9 +5,11 @@ that acts on the judgement.
 """
 
 import hashlib
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 
 import rfc8785
@@ -169,8 +171,11 @@ def expires_at(queue: Queue, now: datetime) -> datetime:
 def policy_version(settings: ExecutorSettings, queue: Queue) -> str:
     """Return the version of a queue's policy: it changes whenever anything an approval relied on changes."""
     login = settings.credential(queue.credential)
-    relied_on = {
-        "queue": queue.model_dump(mode="json"),
-        "server": {"host": login.host, "port": login.port, "user": login.user},
-    }
+    return _version(queue.model_dump_json(), login.host, login.port, login.user)
+
+
+# It is asked for three times before each move; a house has a few queues, and a new policy comes with a start.
+@lru_cache(maxsize=64)
+def _version(queue: str, host: str, port: int, user: str) -> str:
+    relied_on = {"queue": json.loads(queue), "server": {"host": host, "port": port, "user": user}}
     return hashlib.sha256(rfc8785.dumps(relied_on)).hexdigest()[:_VERSION_CHARACTERS]

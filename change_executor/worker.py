@@ -31,6 +31,7 @@ from change_executor.journal.idempotency import forget_keys
 from change_executor.journal.journal import Journal, Proposal, read_proposal
 from change_executor.journal.moves import EXECUTOR, settled
 from change_executor.journal.open import journal_path
+from change_executor.journal.statement import Statement
 from change_executor.lifecycle import OPEN, Event
 from change_executor.looking import Looker
 from change_executor.outcomes import Outcome, Waiting
@@ -66,8 +67,7 @@ _EXPIRING: Final = (State.PENDING, State.APPROVED)
 _DONE_IN: Final = (State.APPROVED, State.UNDOING, State.DOUBTFUL, State.UNDO_DOUBTFUL, State.PENDING)
 
 
-# Made once: it is asked in every pass.
-_OPEN_PROPOSALS: Final = (
+_OPEN_PROPOSALS: Final = Statement(
     select(schema.proposals)
     .where(schema.proposals.c.state.in_([state.value for state in sorted(OPEN)]))
     .order_by(schema.proposals.c.created_at, schema.proposals.c.id)
@@ -195,9 +195,8 @@ class Worker:
 
     def _look(self) -> _Seen:
         with self._journal.reading() as connection:
-            rows = connection.execute(_OPEN_PROPOSALS).mappings()
             return _Seen(
-                proposals=[Proposal.from_row(row) for row in rows],
+                proposals=[Proposal.from_row(row) for row in _OPEN_PROPOSALS.all(connection)],
                 revoked=revoked_with_proposals(connection),
                 settled=bool(settled(connection)),
                 stopped=is_frozen(connection, self._settings.stop_file),

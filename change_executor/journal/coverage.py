@@ -10,7 +10,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import rfc8785
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import Connection
+
+from change_executor.journal.chain import canonical
+from change_executor.journal.engine import driver_of
 
 # Every covered table and the column by which its rows are named in events.
 COVERED: Final[Mapping[str, str]] = MappingProxyType(
@@ -50,23 +53,30 @@ def row_of(kind: str, subject: str) -> Row | None:
 def stated(connection: Connection, row: Row) -> dict[str, Any]:
     """Return what an event says of a row as it stands now in this transaction; `sha256` is None where it is gone."""
     table, key = row
-    found = connection.exec_driver_sql(f"SELECT * FROM {table} WHERE {COVERED[table]} = ?", (key,)).mappings().first()  # noqa: S608 - a table of ours
-    return {"table": table, "key": str(key), "sha256": None if found is None else row_digest(found)}
+    asked = driver_of(connection).execute(f"SELECT * FROM {table} WHERE {COVERED[table]} = ?", (key,))  # noqa: S608 - a table of ours
+    found = asked.fetchone()
+    if found is None:
+        return {"table": table, "key": str(key), "sha256": None}
+    columns = (column[0] for column in asked.description)
+    digest = text_digest(canonical(_held(dict(zip(columns, found, strict=True)))))
+    return {"table": table, "key": str(key), "sha256": digest}
 
 
-def row_digest(row: RowMapping) -> str:
+def row_digest(row: Mapping[Any, Any]) -> str:
     """Return the digest of a row as SQLite holds it.
 
     Raises `rfc8785.CanonicalizationError` for what JSON cannot hold.
     """
-    return hashlib.sha256(
-        rfc8785.dumps({column: _value(value) for column, value in row.items() if value is not None})
-    ).hexdigest()
+    return hashlib.sha256(rfc8785.dumps(_held(row))).hexdigest()
 
 
 def text_digest(text: str) -> str:
     """Return the digest of a text as events state it."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _held(row: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(column): _value(value) for column, value in row.items() if value is not None}
 
 
 def _value(value: Any) -> Any:  # noqa: ANN401 - whatever SQLite holds

@@ -12,12 +12,13 @@ from sqlalchemy import Connection, bindparam, insert, select
 from change_executor.journal import schema
 from change_executor.journal.journal import Proposal, Writing, event_details
 from change_executor.journal.moves import EXECUTOR
+from change_executor.journal.statement import Statement
 
 # Headers and text of nearly every message; attachments come behind them and are listed, not looked at.
 KEPT_SOURCE_OCTETS: Final = 256 * 1024
 
 
-_READ: Final = select(schema.evidence).where(schema.evidence.c.id == bindparam("wanted"))
+_READ: Final = Statement(select(schema.evidence).where(schema.evidence.c.id == bindparam("wanted")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,8 @@ def record(writing: Writing, evidence: Evidence, source_sha256: str | None = Non
 
 def read(connection: Connection, evidence_id: int) -> DatedEvidence:
     """Return a row of evidence by its id; a proposal names only rows that exist."""
-    row = connection.execute(_READ, {"wanted": evidence_id}).mappings().one()
+    row = _READ.first(connection, {"wanted": evidence_id})
+    assert row is not None, "a proposal names only rows that exist"
     return DatedEvidence(
         id=row["id"],
         made_at=row["made_at"],

@@ -39,7 +39,13 @@ class HandedIn:
             self._waiting.append((act, ended))
             begins, self._is_written = not self._is_written, True
         if begins:
-            loop.run_in_executor(None, self._write)
+            try:
+                loop.run_in_executor(None, self._write)
+            except RuntimeError:
+                # A loop that ends takes no more work; the next one writes what waits.
+                with self._lock:
+                    self._is_written = False
+                raise
         return await ended
 
     def _write(self) -> None:

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import rfc8785
 from sqlalchemy import ColumnElement, Connection, ScalarSelect, bindparam, func, insert, select, update
-from sqlalchemy.engine import RowMapping
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Writing
+from change_executor.journal.statement import Statement
 from change_executor.lifecycle import IN_FLIGHT
 
 EXECUTOR: Final = "executor"
@@ -85,7 +85,7 @@ class Move:
     step: CopyStep | None = None
 
     @classmethod
-    def from_row(cls, row: RowMapping) -> Self:
+    def from_row(cls, row: Mapping[Any, Any]) -> Self:
         """Return the frozen value of a full row."""
         own = {name: row[name] for name in ("id", "started_at", "concluded_at", "conclusion", "new_uid")}
         rest = {name: row[name] for name in Intent.__slots__}
@@ -94,19 +94,20 @@ class Move:
         return cls(intent=Intent(**rest), step=None if row["step"] is None else CopyStep(row["step"]), **own)
 
 
-# Made once, since every move says them: making a statement costs as much as running it.
-_BEGIN: Final = insert(schema.moves)
-_UNDER_WAY: Final = select(schema.moves).where(
-    schema.moves.c.proposal == bindparam("wanted"), schema.moves.c.concluded_at.is_(None)
+_BEGIN: Final = Statement(insert(schema.moves), (*Intent.__slots__, "started_at"))
+_UNDER_WAY: Final = Statement(
+    select(schema.moves).where(schema.moves.c.proposal == bindparam("wanted"), schema.moves.c.concluded_at.is_(None))
 )
 _OPEN: Final = (
     update(schema.moves)
     .where(schema.moves.c.id == bindparam("move"), schema.moves.c.concluded_at.is_(None))
     .returning(schema.moves.c.proposal)
 )
-_COME_AS_FAR: Final = _OPEN.values(step=bindparam("step"), new_uid=bindparam("new_uid"))
-_CONCLUDE: Final = _OPEN.values(
-    concluded_at=bindparam("concluded_at"), conclusion=bindparam("conclusion"), new_uid=bindparam("new_uid")
+_COME_AS_FAR: Final = Statement(_OPEN.values(step=bindparam("step"), new_uid=bindparam("new_uid")))
+_CONCLUDE: Final = Statement(
+    _OPEN.values(
+        concluded_at=bindparam("concluded_at"), conclusion=bindparam("conclusion"), new_uid=bindparam("new_uid")
+    )
 )
 
 
@@ -114,9 +115,7 @@ def begin(writing: Writing, intent: Intent) -> int:
     """Write an intent and its event, and return its id. The mailbox names stay out of the chain."""
     values = {name: getattr(intent, name) for name in Intent.__slots__}
     values["elsewhere"] = rfc8785.dumps({name: list(both) for name, both in intent.elsewhere.items()}).decode()
-    done = writing.connection.execute(_BEGIN, values | {"started_at": writing.now})
-    assert done.inserted_primary_key is not None, "SQLite numbers the rows"
-    move_id = int(done.inserted_primary_key[0])
+    move_id = _BEGIN.insert(writing.connection, values | {"started_at": writing.now})
     writing.append(
         "move:intended",
         intent.proposal,
@@ -137,24 +136,24 @@ def begin(writing: Writing, intent: Intent) -> int:
 def come_as_far(writing: Writing, move_id: int, step: CopyStep, new_uid: int) -> None:
     """Write that a move by copy has come as far as `step`: its event is the proof that the next step may be taken."""
     values = {"step": step.value, "new_uid": new_uid}
-    proposal = writing.connection.execute(_COME_AS_FAR, values | {"move": move_id}).scalar_one_or_none()
-    assert proposal is not None, "an intent that is concluded takes no more steps"
+    changed = _COME_AS_FAR.first(writing.connection, values | {"move": move_id})
+    assert changed is not None, "an intent that is concluded takes no more steps"
     details = {"move": move_id, "step": step.value, "newUid": new_uid}
-    writing.append("move:step", proposal, EXECUTOR, details, row=("moves", move_id))
+    writing.append("move:step", changed["proposal"], EXECUTOR, details, row=("moves", move_id))
 
 
 def conclude(writing: Writing, move_id: int, conclusion: str, new_uid: int | None = None) -> None:
     """Write what became of an intent, and its event."""
     values = {"concluded_at": writing.now, "conclusion": conclusion, "new_uid": new_uid}
-    proposal = writing.connection.execute(_CONCLUDE, values | {"move": move_id}).scalar_one_or_none()
-    assert proposal is not None, "an intent is concluded once"
+    changed = _CONCLUDE.first(writing.connection, values | {"move": move_id})
+    assert changed is not None, "an intent is concluded once"
     details = {"move": move_id, "conclusion": conclusion, "newUid": new_uid}
-    writing.append("move:concluded", proposal, EXECUTOR, details, row=("moves", move_id))
+    writing.append("move:concluded", changed["proposal"], EXECUTOR, details, row=("moves", move_id))
 
 
 def under_way(connection: Connection, proposal_id: str) -> Move | None:
     """Return the intent of a proposal that is not concluded, or None."""
-    row = connection.execute(_UNDER_WAY, {"wanted": proposal_id}).mappings().first()
+    row = _UNDER_WAY.first(connection, {"wanted": proposal_id})
     return None if row is None else Move.from_row(row)
 
 
@@ -194,11 +193,10 @@ def begun_since(queue: ColumnElement[str], since: ColumnElement[datetime]) -> Sc
 
 def settled(connection: Connection) -> list[int]:
     """Return the intents that are not concluded and whose proposals are not in flight: a person settled them."""
-    return [int(move_id) for move_id in connection.execute(_SETTLED).scalars()]
+    return [move["id"] for move in _SETTLED.all(connection)]
 
 
-# Made once: it is asked in every pass.
-_SETTLED: Final = (
+_SETTLED: Final = Statement(
     select(schema.moves.c.id)
     .join(schema.proposals, schema.moves.c.proposal == schema.proposals.c.id)
     .where(

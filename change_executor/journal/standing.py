@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, select
 from change_executor.errors import NoSuchProposal
 from change_executor.journal import moves, schema
 from change_executor.journal.journal import Proposal
+from change_executor.journal.statement import Statement
 
 _columns = schema.proposals.c
 
@@ -21,17 +22,18 @@ class Standing(NamedTuple):
     stopped: bool
 
 
-# Made once: it is asked twice before each move.
-_STANDING: Final = select(
-    schema.proposals,
-    moves.begun_since(_columns.queue, bindparam("hour", type_=schema.UtcMicroseconds)).label("in_hour"),
-    moves.begun_since(_columns.queue, bindparam("day", type_=schema.UtcMicroseconds)).label("in_day"),
-    select(schema.revoked_agents.c.name)
-    .where(schema.revoked_agents.c.name == _columns.agent)
-    .exists()
-    .label("revoked"),
-    select(schema.switches.c.name).where(schema.switches.c.name == "stop").exists().label("stopped"),
-).where(_columns.id == bindparam("wanted"))
+_STANDING: Final = Statement(
+    select(
+        schema.proposals,
+        moves.begun_since(_columns.queue, bindparam("hour", type_=schema.UtcMicroseconds)).label("in_hour"),
+        moves.begun_since(_columns.queue, bindparam("day", type_=schema.UtcMicroseconds)).label("in_day"),
+        select(schema.revoked_agents.c.name)
+        .where(schema.revoked_agents.c.name == _columns.agent)
+        .exists()
+        .label("revoked"),
+        select(schema.switches.c.name).where(schema.switches.c.name == "stop").exists().label("stopped"),
+    ).where(_columns.id == bindparam("wanted"))
+)
 
 
 def read(connection: Connection, proposal_id: str, hour: datetime, day: datetime) -> Standing:
@@ -39,9 +41,8 @@ def read(connection: Connection, proposal_id: str, hour: datetime, day: datetime
 
     Raises `NoSuchProposal`.
     """
-    row = connection.execute(_STANDING, {"wanted": proposal_id, "hour": hour, "day": day}).mappings().first()
-    if row is None:
+    own = _STANDING.first(connection, {"wanted": proposal_id, "hour": hour, "day": day})
+    if own is None:
         raise NoSuchProposal(proposal_id)
-    own = dict(row)
     in_hour, in_day, revoked, stopped = (own.pop(name) for name in ("in_hour", "in_day", "revoked", "stopped"))
     return Standing(Proposal.from_row(own), (in_hour, in_day), bool(revoked), bool(stopped))

@@ -44,6 +44,12 @@ class Statement:
         returned = statement.exported_columns if isinstance(statement, ReturnsRows) else ()
         self._columns: Final = tuple(_read_by(column) for column in returned)
 
+    def insert(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> int:
+        """Say it, and return the number that SQLite gave the new row."""
+        row = self._said(connection, values).lastrowid
+        assert row is not None, "SQLite numbers the rows"
+        return row
+
     def run(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> int:
         """Say it, and return how many rows it changed."""
         return self._said(connection, values).rowcount
@@ -58,15 +64,17 @@ class Statement:
         return [self._read(row) for row in self._said(connection, values).fetchall()]
 
     def _said(self, connection: Connection, values: Mapping[str, Any]) -> sqlite3.Cursor:
-        given = [
-            made_with if name is None else values[name] if write is None else write(values[name])
-            for name, write, made_with in self._given
-        ]
         try:
-            return driver_of(connection).execute(self._sql, given)
+            return driver_of(connection).execute(self._sql, self._parameters(values))
         except sqlite3.IntegrityError as error:
             # Without the parameters, which hold what agents and people wrote.
             raise IntegrityError(self._sql, None, error) from error
+
+    def _parameters(self, values: Mapping[str, Any]) -> list[Any]:
+        return [
+            made_with if name is None else values[name] if write is None else write(values[name])
+            for name, write, made_with in self._given
+        ]
 
     def _read(self, row: tuple[Any, ...]) -> dict[str, Any]:
         return {

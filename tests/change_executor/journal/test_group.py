@@ -177,6 +177,22 @@ def test_nobody_is_answered_before_the_commit_and_its_failure_is_told_to_all(
     assert 1 == count_events(journal)
 
 
+def test_nobody_goes_on_while_the_commit_is_under_way(journal: Journal) -> None:
+    gone_on, early = threading.Event(), []
+
+    def commit(_: object) -> None:
+        # Whoever was told too early needs no more than this to go on.
+        early.append(gone_on.wait(0.2))
+
+    def write() -> None:
+        append(journal)()
+        gone_on.set()
+
+    event.listen(journal._writer, "commit", commit)
+    assert [None] * 3 == while_one_holds_the_turn(journal, [write] * 3)
+    assert [False] == early
+
+
 def test_a_transaction_that_sqlite_ended_fails_for_everybody_in_it(journal: Journal) -> None:
     def ends_it() -> None:
         with journal.writing() as writing:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import event
 
+from change_executor.journal.statement import Statement
 from change_executor.lifecycle import Event
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import sqlite3
+    from collections.abc import Iterator, Mapping
 
-    from sqlalchemy import Engine
+    from sqlalchemy import Connection, Engine
 
     from tests.change_executor.moving.office import Office
 
@@ -32,11 +34,20 @@ def asked(*engines: Engine) -> Iterator[list[tuple[str, Any]]]:
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
         found.append((statement, parameters))
 
+    said = Statement._said
+
+    def noted(statement: Statement, connection: Connection, values: Mapping[str, Any]) -> sqlite3.Cursor:
+        found.append((statement._sql, tuple(statement._parameters(values))))
+        return said(statement, connection, values)
+
     for engine in engines:
         event.listen(engine, "before_cursor_execute", note)
+    # Those that are compiled once go past the engine.
+    Statement._said = noted  # type: ignore[method-assign,assignment]  # to hear what is asked
     try:
         yield found
     finally:
+        Statement._said = said  # type: ignore[method-assign]  # as it was
         for engine in engines:
             event.remove(engine, "before_cursor_execute", note)
 
