@@ -153,7 +153,7 @@ class Room:
         (Room(free_files=0), {Fault.DISK}, {Fault.TEMPORARY_FULL}),
         (Room(free_files=99), set(), {Fault.TEMPORARY_FULL}),
     ],
-    ids=str,
+    ids=["files are not counted", "no octets", "no files", "few files"],
 )
 def test_room_is_octets_and_files_where_a_file_system_counts_them(
     tmp_path: Path,
