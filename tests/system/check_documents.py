@@ -52,7 +52,9 @@ def test_the_commands_of_a_document_run(besieged: Machine, document: Document) -
 def script(machine: Machine, user: str, commands: list[str]) -> str:
     """Run them in one shell that ends at the first that fails, and says which it was; what they said."""
     lines = [f"printf '%s\\n' {number} >&2\n{each}" for number, each in enumerate(commands)]
-    done = machine.run("bash", "-euo", "pipefail", "-s", user=user, stdin="\n".join(lines) + "\n")
+    commands_as_lines = "\n".join(lines) + "\n"
+    # A document installs twice: on a machine that is busy with ten times its work, five minutes.
+    done = machine.run("bash", "-euo", "pipefail", "-s", user=user, stdin=commands_as_lines, seconds=900)
     assert done.returncode == 0, f"{commands}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}"
     return done.stdout
 

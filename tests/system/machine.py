@@ -74,7 +74,9 @@ class Machine:
         children = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
         return int(children[0]) if children else None
 
-    def run(self, *command: str, user: str = "root", stdin: str = "") -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *command: str, user: str = "root", stdin: str = "", seconds: float = PATIENCE * 2
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command inside, as a user without a way back to root."""
         enter = ["nsenter", f"--target={self.leader}", *("-m", "-u", "-i", "-n", "-p", "-C")]
         become = []
@@ -87,7 +89,7 @@ class Machine:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=PATIENCE * 2,
+            timeout=seconds,
             check=False,
         )
 
