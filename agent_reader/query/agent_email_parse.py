@@ -2,17 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import msgspec
 
 from agent_reader.query.agent_email_get import AgentEmailGetArguments, extend, parse_agent_email_get
 from agent_reader.query.agent_properties import UNAVAILABLE, Attached
 from agent_reader.query.blobs import FoundBlob
-from agent_reader.query.email_parse import BLOB_IDS, ReadBlob, is_message, parse_blob_ids, parsed_email
+from agent_reader.query.email_parse import BLOB_IDS, ReadBlob, parse_blob_ids, parsed_email, with_message
 from agent_reader.query.kept_readings import KeptReading
 from agent_reader.query.windows import Budget, Windowed
 from agent_reader.scope import Depth
-from shared.message import JSON, Message, parse
+from shared.message import JSON, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +57,18 @@ def agent_email_parse(
         elif answer.left_out:
             # In the order that was asked for: whoever goes on asks for these.
             answer.left_out.append(blob_id)
-        else:
-            with read_blob(found[blob_id]) as octets:
-                message = parse(octets)
-                if is_message(message):
-                    _give(blob_id, message, asked.shape, budget, answer, put)
-                else:
-                    answer.not_parsable.append(blob_id)
+        elif not with_message(found[blob_id], read_blob, partial(_give, blob_id, asked.shape, budget, answer, put)):
+            answer.not_parsable.append(blob_id)
     return answer
 
 
 def _give(
     blob_id: str,
-    message: Message,
     shape: AgentEmailGetArguments,
     budget: Budget,
     answer: AgentParsed,
     put: Callable[[str, dict[str, JSON]], None],
+    message: Message,
 ) -> None:
     email, texts = _email(message, shape)
     if not budget.can_hold(len(b"{}"), email, texts) or not budget.takes(len(msgspec.json.encode(email))):

@@ -136,6 +136,8 @@ def email_get_as_asked(
                 put(*joined(email, row, written))
             if is_whole(email, has_to_read=has_to_read):
                 snapshot.written.keep(email.id, question, email.source, written)
+            # Not while the next one waits for room: it may be as long as an answer.
+            del written
     return tuple(missing)
 
 

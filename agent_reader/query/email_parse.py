@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from agent_reader.query import arguments
@@ -104,14 +105,28 @@ def email_parse(
         go_on()
         if blob_id not in found:
             not_found.append(blob_id)
-            continue
-        with read_blob(found[blob_id]) as octets:
-            message = parse(octets)
-            if is_message(message):
-                put(blob_id, parsed_email(message, asked.shape))
-            else:
-                not_parsable.append(blob_id)
+        elif not with_message(found[blob_id], read_blob, partial(_give, blob_id, asked.shape, put)):
+            not_parsable.append(blob_id)
     return Parsed(tuple(not_parsable), tuple(not_found))
+
+
+def _give(
+    blob_id: str, shape: EmailGetArguments, put: Callable[[str, dict[str, JSON]], None], message: Message
+) -> None:
+    put(blob_id, parsed_email(message, shape))
+
+
+def with_message(blob: FoundBlob, read_blob: ReadBlob, work: Callable[[Message], None]) -> bool:
+    """Work with the message in a blob, or say that there is none; nothing of it is held afterwards.
+
+    Whoever goes on waits for room for the next one.
+    """
+    with read_blob(blob) as octets:
+        message = parse(octets)
+        if not is_message(message):
+            return False
+        work(message)
+        return True
 
 
 def is_message(message: Message) -> bool:

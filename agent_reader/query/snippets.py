@@ -15,7 +15,7 @@ from agent_reader.store.reading import searched_texts
 from agent_reader.store.search import Column
 from agent_reader.store.selection import Words
 from agent_reader.store.snapshot import Snapshot
-from shared.message import JSON, readable_text
+from shared.message import JSON, Message, readable_text
 
 # RFC 8621 §5: the preview is at most this long, in octets of UTF-8.
 _PREVIEW_OCTETS: Final = 255
@@ -103,11 +103,15 @@ def search_snippets(
             subject = marked_whole(str(email.summary["subject"] or ""), of_subject)
         if of_body:
             with snapshot.room.place(email.size, go_on):
-                message = snapshot.message(email.key)
-                texts = searched_texts(message, readable_text(message))
-                preview = next(filter(None, (marked_preview(text, of_body) for text in texts)), None)
+                preview = _preview_of(snapshot.message(email.key), of_body)
         snippets.append({"emailId": email.id, "subject": subject, "preview": preview})
     return Snippets(tuple(snippets), tuple(each for each in asked.email_ids if each not in found))
+
+
+def _preview_of(message: Message, phrases: Sequence[Sequence[str]]) -> str | None:
+    # Nothing of the message is held any more while the next one waits for room.
+    texts = searched_texts(message, readable_text(message))
+    return next(filter(None, (marked_preview(text, phrases) for text in texts)), None)
 
 
 def marked_whole(text: str, phrases: Sequence[Sequence[str]]) -> str | None:

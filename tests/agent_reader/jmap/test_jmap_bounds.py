@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import itertools
 import json
 import threading
@@ -19,13 +20,14 @@ from agent_reader.jmap.parsing import answer_email_parse
 from agent_reader.jmap.queries import answer_snippets
 from agent_reader.jmap.reads import answer_email_get
 from agent_reader.jmap.sheet import PIECE_OCTETS, Sheet
-from agent_reader.query import BlobCache, BlobReader, find_blob
+from agent_reader.query import BlobCache, BlobReader, find_blob, kept_readings
 from agent_reader.query.errors import QueryRefused
 from agent_reader.query.kept_readings import KeptReading
 from agent_reader.query.patience import Patience
 from agent_reader.store.reading_room import ReadingRoom
+from agent_reader.store.written import Written, WrittenEmails
 from shared.identity import blob_id, email_id, message_digest
-from shared.message import parse
+from shared.message import Message, parse
 from tests.agent_reader.on_loopback import await_true, descriptors, on_loopback
 from tests.agent_reader.served import ACCOUNT, MESSAGES, Shelf, house, octets
 
@@ -250,6 +252,55 @@ def test_whoever_reads_messages_holds_a_place_for_each(
             )
             function(asking, {"accountId": ACCOUNT} | arguments)
     assert ([len(each) for each in MESSAGES] if reads else []) == room.noted
+
+
+class LookingRoom(ReadingRoom):
+    """Counts what of messages is in memory whenever somebody waits for room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[int] = []
+
+    @contextlib.contextmanager
+    def place(self, octets: int, go_on: Callable[[], None] = lambda: None) -> Iterator[None]:
+        self.found.append(sum(isinstance(each, Message | Written) for each in gc.get_objects()))
+        with super().place(octets, go_on):
+            yield
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "using"),
+    [
+        (answer_email_get, {"ids": _EMAIL_IDS}, {CORE, MAIL}),
+        (answer_email_get, {"ids": _EMAIL_IDS, "properties": ["bodyValues"]}, {CORE, MAIL, AGENT}),
+        (answer_email_parse, {"blobIds": _BLOB_IDS}, {CORE, MAIL}),
+        (answer_email_parse, {"blobIds": _BLOB_IDS, "properties": ["newText"]}, {CORE, MAIL, AGENT}),
+        (answer_snippets, {"emailIds": _EMAIL_IDS, "filter": {"body": "a"}}, {CORE, MAIL}),
+    ],
+)
+def test_whoever_waits_for_room_for_a_message_holds_none_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, function: Any, arguments: Any, using: set[str]
+) -> None:
+    # As of the largest messages: nothing is kept for the request, or written once for all of them.
+    monkeypatch.setattr(kept_readings, "_MOST_OCTETS", 0)
+    cache = BlobCache(tmp_path / "blobs", 100_000)
+    with contextlib.closing(cache), house(tmp_path) as served:
+        served.store._written = WrittenEmails(0)
+        with served.store.snapshot(ACCOUNT) as snapshot, Sheet() as sheet:
+            snapshot.room = room = LookingRoom()
+            asking = Asking(
+                snapshot=snapshot,
+                limits=Limits(),
+                using=frozenset(using),
+                sheet=sheet,
+                blobs=BlobReader({ACCOUNT: Shelf(dict(enumerate(MESSAGES, 1)))}, cache, 100_000),
+                patience=Patience(lambda: 0.0, 1.0, 1.0),
+            )
+            gc.collect()
+            function(asking, {"accountId": ACCOUNT} | arguments)
+        # What other tests left behind counts each time.
+        assert 3 == len(room.found)
+        assert 1 == len(set(room.found)), room.found
 
 
 WITH_PICTURE = (
