@@ -15,6 +15,7 @@ from typing import Final
 from agent_reader.relay.endpoint import Endpoint
 from agent_reader.relay.proposals import ProposalTools
 from agent_reader.relay.relay import Relay
+from change_executor.evidence.reading import Readable
 from tests.agent_reader.mcp.desk import outside
 from tests.agent_reader.mcp.mails import CANARY
 from tests.end_to_end.houses import Houses, MailServer, eventually, furnish, houses_in
@@ -30,6 +31,8 @@ _CAP: Final = (
 
 # Seconds. The executor looks at hundreds of proposals one by one; it has stalled where none is looked at for so long.
 _STALLED_AFTER: Final = 120.0
+
+UNREAD: Final = Readable.CANNOT_BE_SHOWN.value
 
 # What of the journal an agent may bring about.
 HARMLESS: Final = frozenset({"pending", "stale"})
@@ -53,7 +56,10 @@ class World:
         return walked
 
     def warnings(self) -> dict[str, set[str]]:
-        """The codes of the executor's warnings by proposal, once it has looked at every message."""
+        """The codes of the executor's warnings by proposal, once it has looked at every message.
+
+        `UNREAD` where the reading process had no time for it, which the page says in the text's place.
+        """
         found = self._warnings()
         while not self.agent.proposed.keys() <= found.keys():
             what = f"the executor to look at another proposal than {len(found)} of {len(self.agent.proposed)}"
@@ -67,7 +73,12 @@ class World:
     def _warnings(self) -> dict[str, set[str]]:
         with self._journal() as journal:
             rows = journal.execute("SELECT proposal, text FROM texts WHERE kind = 'reading'").fetchall()
-        return {str(proposal): {each["code"] for each in json.loads(text)["warnings"]} for proposal, text in rows}
+        found = {str(proposal): json.loads(text) for proposal, text in rows}
+        return {
+            proposal: {each["code"] for each in reading["warnings"]}
+            | (set() if reading["readable"] == Readable.READABLE else {UNREAD})
+            for proposal, reading in found.items()
+        }
 
     def states(self) -> set[str]:
         """Every state that a proposal is in."""
