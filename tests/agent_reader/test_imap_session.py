@@ -142,6 +142,23 @@ def test_a_large_message_comes_whole_in_pieces(dovecot: Dovecot, tmp_path: Path)
         assert len(octets) == header.size
 
 
+def test_a_header_ends_with_the_first_empty_line_however_its_lines_end(tmp_path: Path) -> None:
+    ends = {
+        1: (b"S: a\r\n\r\n", b"b\n\nc\r\n\r\n"),
+        2: (b"S: a\n\n", b"b\r\n\r\nc\n\n"),
+        3: (b"S: a\n\r\n\r\n", b"\n\n"),
+        4: (b"S: a\n\n", b"b"),
+        5: (b"S: a\r\nT: b\n", b""),
+        6: (b"S: a\n\n", b""),
+    }
+    octets = {uid: header + body for uid, (header, body) in ends.items()}
+    with scripted(ScriptedMailbox(octets), tmp_path, b"IMAP4rev1 AUTH=PLAIN") as (session, _):
+        session.examine("INBOX")
+        found = session.fetch_messages(list(octets))
+    assert octets == {uid: message.octets for uid, message in found.items()}
+    assert {uid: header for uid, (header, _) in ends.items()} == {uid: each.header for uid, each in found.items()}
+
+
 def test_a_message_that_is_larger_than_it_was_said_to_be_gives_its_header_only(tmp_path: Path) -> None:
     piece = b"x" * (1024 * 1024)
 
