@@ -187,6 +187,13 @@ def test_a_stop_leaves_a_half_made_copy_as_it_is_until_it_is_released(moveless: 
     with pytest.raises(KilledError):
         first.apply.move(proposal)
     first.close()
+    # A queue that does not allow it any more finishes nothing.
+    narrower = Workshop(moveless, tmp_path)
+    narrower.apply.recover()
+    narrower.reconcile.reconcile(proposal)
+    assert ("doubtful", None, "settle") == narrower.told(proposal)
+    assert {"Incoming": 1, "Processed": 1} == narrower.copies()
+    narrower.close()
     second = Workshop(moveless, tmp_path, queue=COPYING)
     second.apply.recover()
     press_stop(second.journal, "operator")

@@ -21,7 +21,7 @@ from change_executor.review.links import new_link
 from change_executor.review.people import add_person
 from change_executor.switch import press_stop, release_stop
 from change_executor.watch import Watch, poke
-from change_executor.worker import FALLBACK_SECONDS, take_worker_lock
+from change_executor.worker import FALLBACK_SECONDS, _Retry, take_worker_lock
 from shared.settings import ConfigurationError
 from tests.change_executor.moving.office import PATIENCE, Office
 from tests.change_executor.moving.workshop import PERSON, QUIET_SECONDS, Workshop
@@ -135,6 +135,9 @@ def test_an_expiry_is_slept_towards(office: Office) -> None:
     office.workshop.clock.now = office.workshop.proposal(proposal).expires_at
     office.workshop.clock.advance(seconds=-3)
     assert 3.0 == office.worker.pass_once()
+    office.workshop.clock.advance(seconds=3)
+    office.worker.pass_once()
+    assert "expired" == office.workshop.proposal(proposal).state.value
 
 
 def test_a_failing_proposal_is_tried_again_later_and_stops_no_other(office: Office) -> None:
@@ -285,7 +288,12 @@ def test_a_doubt_is_looked_after_until_it_is_settled(
             office.worker.pass_once()
         if at is BreakPoint.BEFORE_COMMAND:
             assert ("doubtful", None, "quiet_time") == office.workshop.told(proposal)
-            office.workshop.clock.advance(seconds=QUIET_SECONDS)
+            # However long it has been looked at in vain: it is looked at again as soon as the quiet time is over.
+            office.workshop.clock.advance(seconds=QUIET_SECONDS - 10)
+            (key,) = office.worker._retries
+            office.worker._retries[key] = _Retry(9, office.workshop.clock.now)
+            assert 10.0 == office.worker.pass_once()
+            office.workshop.clock.advance(seconds=10)
             for _ in range(2):
                 office.worker.pass_once()
         assert ("applied", "moved", None) == office.workshop.told(proposal)
