@@ -52,21 +52,20 @@ def read_mail(call: Call) -> None:
     if not found:
         raise unknown_email(len(ids))
     roles = roles_of(call.snapshot)
-    needs = []
-    for email in found.values():
-        view = call.view(email, part)
-        if offset and offset >= len(view.text):
-            raise past_the_end(len(view.text))
-        needs.append(_need(view))
+    # One text at a time, and none while the next one waits for room: twenty of the largest would not fit into memory.
+    # Most are kept from a moment ago.
+    only = call.view(next(iter(found.values())), part) if len(found) == 1 else None
+    if only is not None and offset and offset >= len(only.text):
+        raise past_the_end(len(only.text))
+    needs = [_need(only or call.view(email, part)) for email in found.values()]
     if len(found) < len(ids):
         call.sheet.ours(f"{len(ids) - len(found)} of the ids lead to no message that this token shows.")
     shown = 0
     for email, need, room in zip(found.values(), needs, _shares(needs, call.sheet.room), strict=True):
         if min(room, call.sheet.room) < min(_LEAST_ROOM, need):
             break
-        # One text at a time: twenty of the largest would not fit into memory. Most are kept from a moment ago.
-        view = view if len(found) == 1 else call.view(email, part)
-        _write_message(call, email, view, part, offset, min(room, call.sheet.room), roles)
+        view_room = min(room, call.sheet.room)
+        _write_message(call, email, only or call.view(email, part), part, offset, view_room, roles)
         shown += 1
     if shown < len(found):
         call.sheet.closing(f"No room for the last {len(found) - shown} of the messages: call read_mail with their ids.")
@@ -149,31 +148,38 @@ def read_thread(call: Call) -> None:
     )
     told: dict[bytes, int] = {}
     for number, email_id in enumerate(email_ids):
-        email = emails[email_id]
-        view = call.view(email, Part.NEW)
-        digest = hashlib.sha256(view.text.encode("utf-8", "replace")).digest()
-        earlier = told.setdefault(digest, number) if len(view.text) >= _REPEATED_FROM else number
-        if number < first:
-            continue
-        # The cursor's offset is the first message's alone.
-        start = offset if number == first else 0
-        if call.sheet.room < _LEAST_ROOM + len(view.header):
-            _go_on(call, email_id, start)
+        # The cursor's offset is the first message's alone; of those before it nothing but their texts is known.
+        start = None if number < first else offset if number == first else 0
+        if not _write_in_thread(call, emails[email_id], number, start, told, roles):
             return
-        marks = " ".join([received(email), *email_marks(email, roles)])
-        shown_id = short(call.snapshot, email.id)
-        call.sheet.ours(f"{number + 1}. {shown_id} {marks}{_thread_left_out(view) if not start else ''}")
-        call.shows([email.id], "header", "text/new", opened=True)
-        if earlier != number:
-            call.sheet.fenced(_thread_header(view))
-            call.sheet.ours(f"The same text as number {earlier + 1}.")
-            continue
-        header = f"{_thread_header(view, with_subject=number == 0)}\n" if not start else ""
-        shown = call.sheet.window(view.text, start, before=header, room=call.sheet.room - 200)
-        if shown.is_cut:
-            call.sheet.ours(_extent(shown, view.total_bytes))
-            _go_on(call, email_id, shown.end)
-            return
+
+
+def _write_in_thread(
+    call: Call, email: StoredEmail, number: int, start: int | None, told: dict[bytes, int], roles: dict[str, str]
+) -> bool:
+    """Write a message from `start` on, nothing of it for None; False where the answer ends with it."""
+    view = call.view(email, Part.NEW)
+    digest = hashlib.sha256(view.text.encode("utf-8", "replace")).digest()
+    earlier = told.setdefault(digest, number) if len(view.text) >= _REPEATED_FROM else number
+    if start is None:
+        return True
+    if call.sheet.room < _LEAST_ROOM + len(view.header):
+        _go_on(call, email.id, start)
+        return False
+    marks = " ".join([received(email), *email_marks(email, roles)])
+    shown_id = short(call.snapshot, email.id)
+    call.sheet.ours(f"{number + 1}. {shown_id} {marks}{_thread_left_out(view) if not start else ''}")
+    call.shows([email.id], "header", "text/new", opened=True)
+    if earlier != number:
+        call.sheet.fenced(_thread_header(view))
+        call.sheet.ours(f"The same text as number {earlier + 1}.")
+        return True
+    header = f"{_thread_header(view, with_subject=number == 0)}\n" if not start else ""
+    shown = call.sheet.window(view.text, start, before=header, room=call.sheet.room - 200)
+    if shown.is_cut:
+        call.sheet.ours(_extent(shown, view.total_bytes))
+        _go_on(call, email.id, shown.end)
+    return not shown.is_cut
 
 
 def _thread_left_out(view: View) -> str:

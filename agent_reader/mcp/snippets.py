@@ -37,14 +37,24 @@ def snippet(call: Call, email: StoredEmail, words: Sequence[str]) -> str | None:
 
     Where it is elsewhere, its beginning and what stands around the word in the rest of it; None where none is found.
     """
-    own, whole = (_QUOTE_MARKS.sub("", call.view(email, part).text) for part in (Part.NEW, Part.WHOLE))
-    found = around(own, words, _SNIPPET_CHARACTERS)
+    found, start = _in_own_text(call, email, words)
     if found is not None:
         return found
-    found = around(whole, words, _SNIPPET_CHARACTERS - _OWN_CHARACTERS)
-    if found is None or not own:
+    found = around(_text(call, email, Part.WHOLE), words, _SNIPPET_CHARACTERS - _OWN_CHARACTERS)
+    if found is None or start is None:
         return found
-    return f"{beginning(_paragraph_lines(own), _OWN_CHARACTERS).removesuffix('…').rstrip()} … {found.removeprefix('…')}"
+    return f"{start.removesuffix('…').rstrip()} … {found.removeprefix('…')}"
+
+
+def _in_own_text(call: Call, email: StoredEmail, words: Sequence[str]) -> tuple[str | None, str | None]:
+    """What stands around a hit in what a message says itself, or else its beginning; the text is not held."""
+    own = _text(call, email, Part.NEW)
+    found = around(own, words, _SNIPPET_CHARACTERS)
+    return found, beginning(_paragraph_lines(own), _OWN_CHARACTERS) if found is None and own else None
+
+
+def _text(call: Call, email: StoredEmail, part: Part) -> str:
+    return _QUOTE_MARKS.sub("", call.view(email, part).text)
 
 
 def around(text: str, words: Sequence[str], most: int) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import threading
 from collections.abc import Callable
@@ -15,7 +16,9 @@ import pytest
 from agent_reader.door.keeper import Places
 from agent_reader.mcp.desk import Desk
 from agent_reader.mcp.door import McpDoor, beside
-from tests.agent_reader.jmap.test_jmap_bounds import NotedRoom
+from agent_reader.mcp.views import View
+from shared.message import Message
+from tests.agent_reader.jmap.test_jmap_bounds import LookingRoom, NotedRoom
 from tests.agent_reader.mcp.desk import Desked, desked, id_of
 from tests.agent_reader.mcp.served import served
 from tests.agent_reader.on_loopback import Client, await_true
@@ -135,8 +138,8 @@ _SIZES = [len(each) for each in MESSAGES]
     [
         ("read_mail", {"ids": _IDS}, _SIZES),
         ("read_thread", {"id": _IDS[0]}, _SIZES[:2]),
-        # What is new, and the whole of it, for a snippet; then again from what is kept.
-        ("search_mail", {"text": "teapot"}, _SIZES[:1] * 2),
+        # A snippet of what the message says itself; the whole of it is not looked at then.
+        ("search_mail", {"text": "teapot"}, _SIZES[:1]),
         ("read_attachment", {"id": _IDS[0]}, _SIZES[:1]),
         ("whats_new", {"peek": True}, []),
         ("list_mailboxes", {}, []),
@@ -150,6 +153,38 @@ def test_whoever_reads_messages_holds_a_place_for_each(
         asked.call(name, **arguments)
         assert places == room.noted
         assert room._free == room._most
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "views"),
+    [
+        ("read_mail", {"ids": _IDS}, 2 * 3),
+        ("read_mail", {"ids": _IDS[:1]}, 1),
+        ("read_thread", {"id": _IDS[0]}, 2),
+        # Each message's own text, and of the second the whole: it says the words in what it quotes.
+        ("search_mail", {"text": "please"}, 1 + 2),
+    ],
+)
+def test_whoever_waits_for_room_for_a_message_holds_none_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, Any], views: int
+) -> None:
+    # As of the largest texts: none is kept.
+    monkeypatch.setattr("agent_reader.mcp.views._MAX_KEPT_OCTETS", 0)
+    quoting = octets(
+        2, "Re: An order", "And two cups.\r\n\r\n> I would like a teapot, please.", References="<1@example.org>"
+    )
+    messages = (MESSAGES[0], quoting, MESSAGES[2])
+    ids = dict(zip(_IDS, map(id_of, messages), strict=True))
+    asked_for = {
+        key: [ids[each] for each in value] if key == "ids" else ids.get(value, value)
+        for key, value in arguments.items()
+    }
+    with desked(tmp_path, messages) as asked:
+        room = asked.house.store._room = LookingRoom(View, Message)
+        gc.collect()
+        assert not asked.call(name, **asked_for).is_error
+    assert views == len(room.found)
+    assert 1 == len(set(room.found)), room.found
 
 
 def test_a_call_that_takes_too_long_or_says_too_much_is_refused_as_at_the_other_door(tmp_path: Path) -> None:
