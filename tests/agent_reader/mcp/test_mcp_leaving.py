@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import json
 import threading
@@ -14,15 +15,18 @@ from typing import Any
 import pytest
 
 from agent_reader.door.keeper import Places
+from agent_reader.imap.values import Place
 from agent_reader.mcp.desk import Desk
 from agent_reader.mcp.door import McpDoor, beside
 from agent_reader.mcp.views import View
+from agent_reader.query import BlobCache, BlobReader
 from shared.message import Message
+from tests.agent_reader.jmap.test_jmap_agent_extension import ATTACHED
 from tests.agent_reader.jmap.test_jmap_bounds import LookingRoom, NotedRoom
 from tests.agent_reader.mcp.desk import Desked, desked, id_of
 from tests.agent_reader.mcp.served import served
 from tests.agent_reader.on_loopback import Client, await_true
-from tests.agent_reader.served import MESSAGES, octets
+from tests.agent_reader.served import ACCOUNT, MESSAGES, Shelf, octets
 
 pytestmark = pytest.mark.anyio
 
@@ -152,6 +156,30 @@ def test_whoever_reads_messages_holds_a_place_for_each(
         room = asked.house.store._room = NotedRoom()
         asked.call(name, **arguments)
         assert places == room.noted
+        assert room._free == room._most
+
+
+class WatchingShelf(Shelf):
+    """A mail server that notes how much room is free while it is asked."""
+
+    def __init__(self, content: dict[int, bytes], free: Callable[[], int]) -> None:
+        super().__init__(content)
+        self._free, self.noted = free, list[int]()
+
+    def fetch(self, place: Place, write: Callable[[bytes], None]) -> bool:
+        self.noted.append(self._free())
+        return super().fetch(place, write)
+
+
+def test_whoever_waits_for_the_mail_server_keeps_nobody_from_reading(tmp_path: Path) -> None:
+    cache = BlobCache(tmp_path / "fetched", 1_000_000)
+    with contextlib.closing(cache), desked(tmp_path, (ATTACHED,)) as asked:
+        room = asked.house.store._room
+        shelf = WatchingShelf({1: ATTACHED}, lambda: room._free)
+        desk = replace(asked.desk, blobs=BlobReader({ACCOUNT: shelf}, cache, 8_000_000))
+        answer = desk.call(asked.agent, "read_attachment", {"id": id_of(ATTACHED), "number": 2})
+        assert "Kept nowhere." in answer.text
+        assert [room._most] == shelf.noted
         assert room._free == room._most
 
 
