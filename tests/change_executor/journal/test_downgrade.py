@@ -181,9 +181,13 @@ STEPS: dict[int, tuple[Event, ...]] = {
     6: (Event.APPROVE, Event.CLAIM, Event.MOVED, Event.UNDO),
     7: (Event.REJECT,),
     8: (Event.APPROVE, Event.CLAIM, Event.DOUBT),
+    9: (Event.APPROVE,),
+    10: (Event.APPROVE, Event.CLAIM, Event.MOVED, Event.UNDO),
 }
 # Claimed, and ended before its intent was written.
 WITHOUT_INTENT = 4
+# Moved to a place that the server did not tell.
+WITHOUT_UID = 10
 
 
 def filled(settings: ExecutorSettings, clock: MovableClock) -> Journal:
@@ -212,7 +216,7 @@ def _fill(journal: Journal) -> None:
                 if each is Event.MOVED:
                     under_way = moves.under_way(writing.connection, new.id)
                     assert under_way is not None
-                    moves.conclude(writing, under_way.id, each.value, 40 + number)
+                    moves.conclude(writing, under_way.id, each.value, None if number == WITHOUT_UID else 40 + number)
                 decided: dict[str, Any] = (
                     {"decided_by": "ada", "decided_at": writing.now} if each is Event.APPROVE else {}
                 )
@@ -263,14 +267,14 @@ def test_nothing_moves_unseen_after_it_and_everybody_signs_in_anew(
         new_link(journal, "bob", secrets.token_bytes)
     clock.advance(seconds=1)
     done = downgrade_journal(settings, "0004", copies, clock)
-    # 2 and 4 are asked for again: of 4 nothing was sent. 3 and 6 may have been.
-    assert HeldBack(asked_again=2, doubtful=2) == done.held
+    # 2, 4 and 9 are asked for again: of 4 nothing was sent. 3 and 6 may have been; 10 cannot have been moved back.
+    assert HeldBack(asked_again=3, doubtful=2) == done.held
     # As the older release finds it; here the newer one looks.
     with contextlib.closing(open_journal(settings.journal.url, clock)) as journal, journal.reading() as connection:
         found = {number: read_proposal(connection, new_proposal(number).id) for number in STEPS}
-        states = ["pending", "pending", "doubtful", "pending", "applied", "undo_doubtful", "rejected", "doubtful"]
-        assert states == [proposal.state.value for proposal in found.values()]
-        for number in (2, WITHOUT_INTENT):
+        states = "pending pending doubtful pending applied undo_doubtful rejected doubtful pending applied"
+        assert states == " ".join(proposal.state.value for proposal in found.values())
+        for number in (2, WITHOUT_INTENT, 9):
             asked = found[number]
             assert (None, None, None, None) == (asked.decided_by, asked.shown, asked.evidence, asked.policy_version)
             assert "restored" == asked.outcome_code
@@ -282,6 +286,12 @@ def test_nothing_moves_unseen_after_it_and_everybody_signs_in_anew(
             undo.intent.source_uid,
             undo.intent.target_mailbox,
         )
+        # What came back since has a larger UID than the message had.
+        assert (8, 7, 4) == (
+            undo.intent.source_uidvalidity,
+            undo.intent.target_uidvalidity,
+            undo.intent.target_uidnext,
+        )
         assert [("stop", "operator")] == list(connection.exec_driver_sql('SELECT name, "by" FROM switches'))
         assert [(None,)] != list(connection.exec_driver_sql("SELECT spent_at FROM links"))
         told = connection.exec_driver_sql("SELECT kind, details FROM events ORDER BY seq DESC LIMIT 1").one()
@@ -290,7 +300,7 @@ def test_nothing_moves_unseen_after_it_and_everybody_signs_in_anew(
     assert find_session(journal, cookie) is None
     assert "journal:downgrade" == told.kind
     assert done.copy is not None
-    assert {"from": "0005", "to": "0004", "askedAgain": 2, "doubtful": 2} == details
+    assert {"from": "0005", "to": "0004", "askedAgain": 3, "doubtful": 2} == details
 
 
 def test_the_copy_that_is_made_first_is_the_journal_as_it_was(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import secrets
 import sqlite3
 import threading
@@ -22,6 +23,7 @@ from change_executor.review.links import LinkRefused, new_link, spend_link
 from change_executor.review.people import add_person
 from change_executor.review.sessions import How, begin_session, find_session
 from change_executor.switch import release_stop
+from change_executor.worker import take_worker_lock
 from shared.settings import ConfigurationError
 from tests.change_executor.moving.workshop import QUIET_SECONDS, Workshop
 
@@ -231,6 +233,9 @@ def test_nothing_is_written_over_and_no_damaged_or_foreign_copy_is_taken(
     file.write_bytes(octets[:-1] + bytes([octets[-1] ^ 1]))
     refused("digest differs")
     file.write_bytes(octets)
+    lock = take_worker_lock(workshop.settings.journal.url)
+    refused("another change-executor is running")
+    os.close(lock)
     manifest = copy / "manifest.json"
     text = manifest.read_text()
     manifest.write_text(text.replace('"change-executor"', '"agent-reader"'))
