@@ -20,6 +20,10 @@ _HEADING_CHARACTERS: Final = 40
 # Where the hit is in what a message quotes or in its signature, this much of a snippet tells what it says itself.
 _OWN_CHARACTERS: Final = 60
 
+# A text is looked through up to here, as for SearchSnippet/get: what is made of it is made without room in the reading
+# room. Who needs what stands later reads the message.
+_MOST_CHARACTERS: Final = 200_000
+
 _PHRASE_OR_WORD: Final = re.compile(r"\"([^\"]+)\"|([^\s\"']+)")
 _QUOTE_MARKS: Final = re.compile(r"^(?:> ?)+", re.MULTILINE)
 _PARAGRAPHS: Final = re.compile(r"\n[ \t]*\n\s*")
@@ -54,7 +58,7 @@ def _in_own_text(call: Call, email: StoredEmail, words: Sequence[str]) -> tuple[
 
 
 def _text(call: Call, email: StoredEmail, part: Part) -> str:
-    return _QUOTE_MARKS.sub("", call.view(email, part).text)
+    return _QUOTE_MARKS.sub("", call.view(email, part).text[:_MOST_CHARACTERS])
 
 
 def around(text: str, words: Sequence[str], most: int) -> str | None:

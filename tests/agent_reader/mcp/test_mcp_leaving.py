@@ -23,7 +23,7 @@ from agent_reader.query import BlobCache, BlobReader
 from shared.message import Message
 from tests.agent_reader.jmap.test_jmap_agent_extension import ATTACHED
 from tests.agent_reader.jmap.test_jmap_bounds import LookingRoom, NotedRoom
-from tests.agent_reader.mcp.desk import Desked, desked, id_of
+from tests.agent_reader.mcp.desk import Desked, desked, id_of, listed
 from tests.agent_reader.mcp.served import served
 from tests.agent_reader.on_loopback import Client, await_true
 from tests.agent_reader.served import ACCOUNT, MESSAGES, Shelf, octets
@@ -157,6 +157,19 @@ def test_whoever_reads_messages_holds_a_place_for_each(
         asked.call(name, **arguments)
         assert places == room.noted
         assert room._free == room._most
+
+
+def test_a_snippet_looks_no_further_into_a_text_than_it_has_room_for(tmp_path: Path) -> None:
+    lines = "and so on and on.\r\n\r\n" * 20_000
+    near, far = (
+        octets(number, "Long", f"Begins here.\r\n\r\n{lines[:most]}Zanzibar is hot.\r\n\r\n{lines}")
+        for number, most in ((1, 50_000), (2, 400_000))
+    )
+    with desked(tmp_path, (near, far)) as asked:
+        shown = asked.text("search_mail", text="zanzibar")
+        assert 1 == shown.count("Zanzibar is hot.")
+        # The other is found all the same, and shows how it begins.
+        assert 2 == len(listed(shown))
 
 
 class WatchingShelf(Shelf):
