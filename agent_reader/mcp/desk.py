@@ -137,12 +137,11 @@ class Desk:
         """
         try:
             return ToolAnswer(self._answer(agent, name, untrusted_arguments, is_gone))
-        except ToolRefused as refused:
-            return ToolAnswer(refused.text(), is_error=True)
-        except QueryRefused as refused:
+        except (ToolRefused, QueryRefused) as refused:
             if is_gone():
                 raise Abandoned from None
-            return ToolAnswer(question_refused(refused).text(), is_error=True)
+            said = question_refused(refused) if isinstance(refused, QueryRefused) else refused
+            return ToolAnswer(said.text(), is_error=True)
         except Problem as problem:
             return ToolAnswer(ToolRefused(problem.code, problem.detail, problem.fix).text(), is_error=True)
         except (AccessUnavailable, Abandoned):

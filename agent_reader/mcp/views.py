@@ -95,8 +95,8 @@ class Views:
                 self._kept.move_to_end(key)
                 return kept
         with snapshot.room.place(email.size, go_on):
-            looked = look(snapshot.message(email.key), Wanted())
-            made = _made(looked, part, self._authserv_ids.get(snapshot.account_id))
+            # What it is made from is let go before the room is.
+            made = _made(look(snapshot.message(email.key), Wanted()), part, self._authserv_ids.get(snapshot.account_id))
         with self._turn:
             if key not in self._kept:
                 self._kept[key] = made

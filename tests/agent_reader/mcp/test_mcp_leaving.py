@@ -20,6 +20,7 @@ from agent_reader.mcp.desk import Desk
 from agent_reader.mcp.door import McpDoor, beside
 from agent_reader.mcp.views import View
 from agent_reader.query import BlobCache, BlobReader
+from agent_reader.query.patience import Abandoned
 from shared.message import Message
 from tests.agent_reader.jmap.test_jmap_agent_extension import ATTACHED
 from tests.agent_reader.jmap.test_jmap_bounds import LookingRoom, NotedRoom
@@ -121,6 +122,25 @@ async def test_whoever_hangs_up_during_a_search_ends_it(tmp_path: Path, monkeypa
         assert not asked.house.log.calls
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("list_mailboxes", {}),
+        ("whats_new", {"peek": True}),
+        ("search_mail", {"text": "teapot"}),
+        ("read_mail", {"ids": []}),
+    ],
+)
+def test_a_call_of_somebody_who_is_gone_has_no_answer_and_is_not_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, arguments: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("agent_reader.store.snapshot._STEPS_BETWEEN_LOOKS", 1)
+    with desked(tmp_path) as asked:
+        with pytest.raises(Abandoned):
+            asked.desk.call(asked.agent, name, arguments, lambda: True)
+        assert [] == asked.house.access.reads("clerk")
+
+
 async def test_a_server_that_ends_waits_for_no_call(tmp_path: Path) -> None:
     with desked(tmp_path) as asked:
         room = asked.house.store._room = NotedRoom()
@@ -162,7 +182,9 @@ def test_whoever_reads_messages_holds_a_place_for_each(
 def test_a_snippet_looks_no_further_into_a_text_than_it_has_room_for(tmp_path: Path) -> None:
     lines = "and so on and on.\r\n\r\n" * 20_000
     near, far = (
-        octets(number, "Long", f"Begins here.\r\n\r\n{lines[:most]}Zanzibar is hot.\r\n\r\n{lines}")
+        octets(
+            number, f"Long {number * 'Zanzibar '}", f"Begins here.\r\n\r\n{lines[:most]}Zanzibar is hot.\r\n\r\n{lines}"
+        )
         for number, most in ((1, 50_000), (2, 400_000))
     )
     with desked(tmp_path, (near, far)) as asked:
