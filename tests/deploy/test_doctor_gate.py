@@ -132,6 +132,9 @@ def test_what_cannot_be_tried_and_what_answers_in_its_own_way_is_no_gate_that_wa
     with edited(secret_of("gate-local"), "0123", "01 3")(world):
         report = world.look("reader")
     assert [True] == ["not letters and digits alone" in each for each in report.unseen]
+    with gated.another_local_secret(world):
+        report = world.look("reader")
+    assert [True] == ["does not let shop in" in each.what for each in report.findings]
     with gated.it_answers_nothing_that_a_gate_says(world):
         report = world.look("reader")
     assert [True] == ["to a command that writes" in each for each in report.unseen]
