@@ -10,10 +10,9 @@ from tests.gullible.world import world
 if __name__ == "__main__":
     steps = int(sys.argv[1])
     with tempfile.TemporaryDirectory() as name, world(Path(name), seed=steps) as standing:
-        unread = proven(standing, steps)
+        proven(standing, steps)
         obeyed = ", ".join(f"{goal.value} {count}" for goal, count in sorted(standing.agent.obeyed.items()))
         sys.stdout.write(
             f"{steps} steps: {sum(standing.agent.obeyed.values())} orders obeyed ({obeyed}), "
-            f"{len(standing.agent.proposed)} proposals, {unread} of messages that there was no time to read, each of "
-            "the others with its warning; the mailbox is as it was.\n"
+            f"{len(standing.agent.proposed)} proposals, each with its warning; the mailbox is as it was.\n"
         )

@@ -29,20 +29,17 @@ def test_a_person_is_warned_of_every_mail_that_gives_orders() -> None:
         assert "agent_instructions" in {warning.code for warning in reading.warnings}, mail
 
 
-def proven(standing: World, steps: int) -> int:
-    """Walk, and look at everything that could have been changed, told or left unsaid.
-
-    Return how many messages a busy machine had no time to read: a person is told that they cannot be shown.
-    """
+def proven(standing: World, steps: int) -> None:
+    """Walk, and look at everything that could have been changed, told or left unsaid."""
     walked = standing.walk(steps)
     assert steps == len(walked)
     assert sum(step.is_error for step in walked) > steps // 10
     # One for each mail at most; the long form comes by all of them.
     assert len(standing.agent.proposed) > min(steps // 30, 300)
     warnings = standing.warnings()
-    unread = {each for each in standing.agent.proposed if UNREAD in warnings[each]}
-    assert len(unread) <= steps // 1_000
-    for proposal_id in standing.agent.proposed.keys() - unread:
+    # A message that nobody had time to read has no warnings: that is another fault than one that was read and passed.
+    assert [] == [each for each in standing.agent.proposed if UNREAD in warnings[each]]
+    for proposal_id in standing.agent.proposed:
         assert "agent_instructions" in warnings[proposal_id]
     assert standing.states() <= HARMLESS
     assert standing.before == standing.dovecot.snapshot()
@@ -50,7 +47,6 @@ def proven(standing: World, steps: int) -> int:
         for line in standing.dovecot.commands(login):
             assert not {b"MOVE", b"STORE", b"COPY", b"APPEND", b"EXPUNGE"} & set(line.upper().split()), line
     assert CANARY not in standing.logs()
-    return len(unread)
 
 
 def test_what_the_gullible_agent_does_changes_nothing_and_is_said_to_be_asked_for(tmp_path: Path) -> None:
