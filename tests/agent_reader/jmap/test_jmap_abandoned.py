@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agent_reader.jmap.asking import Asking
-from agent_reader.jmap.capabilities import CORE, MAIL
+from agent_reader.jmap.capabilities import CORE, MAIL, Limits
 from agent_reader.jmap.methods import METHODS, Read
 from agent_reader.jmap.reads import answer_email_get
 from agent_reader.query.patience import Abandoned
@@ -144,7 +144,8 @@ _PART = blob_id(message_digest(b"I would like a teapot, please.\r\n"))
 async def test_a_client_that_hangs_up_while_it_waits_for_room_waits_no_more(
     tmp_path: Path, name: str, arguments: dict[str, Any]
 ) -> None:
-    with house(tmp_path) as served:
+    # No time ends it.
+    with house(tmp_path, limits=Limits(max_request_seconds=3_600.0, max_query_seconds=3_600.0)) as served:
         room = served.store._room
         client = Client(served)
         # All of the room is somebody else's.
