@@ -74,7 +74,19 @@ DOCUMENTS: Final = (
         },
         before={"sudo -u agent install": "rm -rf /home/agent/.config"},
     ),
-    Document("docs/agents/connect.md", user="agent"),
+    Document(
+        "docs/agents/connect.md",
+        begins="sudo -u agent install",
+        ends="umask 077",
+        before={"sudo -u agent install": "rm -rf /home/agent/.config"},
+    ),
+    # The clients are not there; what they are told is.
+    Document(
+        "docs/agents/connect.md",
+        begins="FILE=",
+        user="agent",
+        words={'eval "$(': 'echo "$(', "; claude mcp list": "", "; codex mcp list": ""},
+    ),
     Document(
         "docs/agents/digest-and-watch.md",
         user="agent",
