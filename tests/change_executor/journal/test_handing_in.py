@@ -149,3 +149,50 @@ def test_what_was_handed_in_is_written_though_nobody_waits_any_more(journal: Jou
 
     asyncio.run(asked())
     assert 1 == count(journal, "test:event")
+
+
+def test_one_that_goes_away_holds_up_no_other_of_its_commit_and_all_are_written_in_their_order(
+    journal: Journal,
+) -> None:
+    handed_in, reached, holds = HandedIn(journal), threading.Event(), threading.Event()
+
+    def named(name: str) -> Callable[[Writing], str]:
+        return lambda writing: writing.append("test:event", name, "operator")
+
+    def held(_: object) -> None:
+        reached.set()
+        assert holds.wait(DEADLINE)
+
+    event.listen(journal._writer, "commit", held)
+
+    async def asked() -> None:
+        first = asyncio.ensure_future(handed_in.write(named("first")))
+        assert await asyncio.to_thread(reached.wait, DEADLINE)
+        acts = (named("a"), named("b"), named("c"), refused)
+        a, gone, c, wrong = (asyncio.ensure_future(handed_in.write(act)) for act in acts)
+        await asyncio.sleep(0)
+        gone.cancel()
+        holds.set()
+        async with asyncio.timeout(DEADLINE):
+            await asyncio.gather(first, a, c)
+            with pytest.raises(ZeroDivisionError):
+                await wrong
+
+    asyncio.run(asked())
+    with journal.reading() as connection:
+        subjects = connection.execute(select(schema.events.c.subject).order_by(schema.events.c.seq)).scalars().all()
+    assert ["first", "a", "b", "c"] == subjects
+
+
+def test_what_a_loop_that_ends_could_not_hand_on_the_next_one_writes(journal: Journal) -> None:
+    handed_in = HandedIn(journal)
+
+    async def too_late() -> None:
+        await asyncio.get_running_loop().shutdown_default_executor()
+        with pytest.raises(RuntimeError):
+            await handed_in.write(append)
+
+    asyncio.run(too_late())
+    assert 0 == count(journal, "test:event")
+    assert [str] == [type(each) for each in all_at_once(handed_in, [append])]
+    assert 2 == count(journal, "test:event")
