@@ -20,8 +20,6 @@ from change_executor.journal.journal import Clock, Journal
 from shared.private_file import make_private
 from shared.settings import ConfigurationError
 
-# The journal tells which agent asked for what, and holds the digests of tokens: its owner's alone.
-
 
 def open_journal(url: str, clock: Clock, *, may_create: bool = True) -> Journal:
     """Open the journal at `sqlite:////PATH`, making or migrating it first.
@@ -38,6 +36,7 @@ def open_journal(url: str, clock: Clock, *, may_create: bool = True) -> Journal:
         )
     try:
         with folder_locked(path):
+            # It tells which agent asked for what, and holds the digests of tokens: its owner's alone.
             make_private(path)
             _migrate(url, path, clock)
     except OSError as error:
