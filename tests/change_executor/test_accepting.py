@@ -55,7 +55,8 @@ def test_a_head_that_never_ends_after_a_first_request_is_closed_too(monkeypatch:
 
 
 def test_one_connection_too_many_is_dropped_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ListenerProtocol, "max_connections", 2)
+    # The last place is never that of a peer who has one already.
+    monkeypatch.setattr(ListenerProtocol, "max_connections", 3)
     listener = socket.create_server(("127.0.0.1", 0))
     with Serving(listener, frozenset({os.geteuid()})), connect(listener) as first, connect(listener) as second:
         assert b"204" in answer(first)
@@ -73,6 +74,7 @@ class Neighbours:
         self._address = listener.getsockname()
         self._uids: dict[int, int] = {}
         monkeypatch.setattr("change_executor.peers.uid_of_socket", self._uid_of)
+        monkeypatch.setattr("shared.bounded_http.uid_of_tcp_peer", lambda peer, _: self._uids[peer[1]])
 
     def _uid_of(self, connection: socket.socket) -> int:
         self.lookups += 1
@@ -96,7 +98,7 @@ PERSON, STRANGER, OTHER_PERSON = 1000, 1001, 1002
 
 
 def test_strangers_who_send_nothing_take_no_place_from_the_person(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ListenerProtocol, "max_connections", 5)
+    monkeypatch.setattr(ListenerProtocol, "max_connections", 7)
     monkeypatch.setattr(ListenerProtocol, "max_refused", 2)
     monkeypatch.setattr(ListenerProtocol, "refused_seconds", 3_600.0)
     monkeypatch.setattr(ListenerProtocol, "head_seconds", 3_600.0)
