@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.agent_reader.jmap.downloading import ALL
 from tests.agent_reader.served import House, house
 
 
@@ -18,4 +19,11 @@ def anyio_backend() -> str:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """One for all tests of a file: they ask, and what they ask changes nothing but the read log."""
     with house(tmp_path_factory.mktemp("served")) as open_house:
+        yield open_house
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """What is downloaded from, one for all tests of a file that look neither at the read log nor at the fetching."""
+    with house(tmp_path_factory.mktemp("downloads"), ALL) as open_house:
         yield open_house
