@@ -5,11 +5,11 @@ so both must never have a file open at once (sqlite.org/howtocorrupt.html §2.2.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -38,13 +38,17 @@ def write_transaction(path: Path) -> "Iterator[Connection]":
         engine.dispose()
 
 
+def told_revision(first_row: Callable[[str], Sequence[Any] | None]) -> str | None:
+    """Return the revision that tables are of, None where there are none; `first_row` asks the file, by any library."""
+    if first_row("SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'") is None:
+        return None
+    row = first_row("SELECT version_num FROM alembic_version")
+    return None if row is None else str(row[0])
+
+
 def revision_of(connection: "Connection") -> str | None:
     """Return the revision that the tables are of, None where there are none."""
-    known = connection.exec_driver_sql("SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'").first()
-    if known is None:
-        return None
-    row = connection.exec_driver_sql("SELECT version_num FROM alembic_version").first()
-    return None if row is None else str(row[0])
+    return told_revision(lambda asked: connection.exec_driver_sql(asked).first())
 
 
 def revision_in(file: Path) -> str | None:
@@ -52,10 +56,7 @@ def revision_in(file: Path) -> str | None:
     # rw: never made, but what reads a write-ahead log may need to write beside it.
     address = f"{file.absolute().as_uri()}?mode=rw"
     with closing(sqlite3.connect(address, uri=True, timeout=_BUSY_MILLISECONDS / 1000)) as connection:
-        if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'").fetchone() is None:
-            return None
-        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-        return None if row is None else str(row[0])
+        return told_revision(lambda asked: connection.execute(asked).fetchone())
 
 
 def upgrade(connection: "Connection", migrations: ModuleType, to: str = "head") -> None:

@@ -88,8 +88,4 @@ def _migrate(path: Path) -> None:
 
 
 def _version(connection: apsw.Connection) -> str | None:
-    known = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'alembic_version'").get
-    if known is None:
-        return None
-    row = connection.execute("SELECT version_num FROM alembic_version").get
-    return None if row is None else str(row)
+    return migrating.told_revision(lambda asked: connection.execute(asked).fetchone())
