@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
 from change_executor.journal import moves, schema
 from change_executor.journal.journal import Proposal, Writing
 from change_executor.journal.moves import Intent, Move, MoveKind
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Outcome
-from change_executor.switch import STOP
+from change_executor.switch import press_in
 from shared.proposal import State
 
 # Whose act all of it is.
@@ -32,7 +32,8 @@ class HeldBack:
 
 def hold_back(writing: Writing, why: Mapping[str, Any]) -> HeldBack:
     """Press the stop button, with `why` in its event; make approvals pending, and what may be under way doubtful."""
-    _press_stop(writing, why)
+    if not writing.stopped():
+        press_in(writing, OPERATOR, why)
     approved = _in_state(writing, State.APPROVED)
     for each in approved:
         _ask_again(writing, each)
@@ -46,12 +47,6 @@ def sign_everybody_out(writing: Writing) -> None:
     # A browser that was signed out since, or a link that was used, would open the page again.
     for table, ended in ((schema.sessions, schema.sessions.c.ended_at), (schema.links, schema.links.c.spent_at)):
         writing.connection.execute(update(table).where(ended.is_(None)).values({ended.name: writing.now}))
-
-
-def _press_stop(writing: Writing, why: Mapping[str, Any]) -> None:
-    if not writing.stopped():
-        writing.connection.execute(insert(schema.switches).values(name=STOP, since=writing.now, by=OPERATOR))
-        writing.append("stop:press", STOP, OPERATOR, dict(why))
 
 
 def _in_state(writing: Writing, *states: State) -> list[Proposal]:

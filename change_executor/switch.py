@@ -3,14 +3,15 @@
 It is a row of the journal, so a restart does not forget it, and every process of the executor's user sees it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection, delete, insert, select
 
 from change_executor.journal import schema
-from change_executor.journal.journal import Journal, is_stopped
+from change_executor.journal.journal import Journal, Writing, is_stopped
 from change_executor.lifecycle import IN_FLIGHT
 from shared.proposal import State
 
@@ -40,11 +41,15 @@ def press_stop(journal: Journal, actor: str) -> bool:
     with journal.writing() as writing:
         if writing.stopped():
             return False
-        writing.connection.execute(insert(schema.switches).values(name=STOP, since=writing.now, by=actor))
         found = in_flight(writing.connection)
-        details = {"inFlight": list(found.in_flight[:_MAX_NAMED]), "held": len(found.held)}
-        writing.append("stop:press", STOP, actor, details)
+        press_in(writing, actor, {"inFlight": list(found.in_flight[:_MAX_NAMED]), "held": len(found.held)})
         return True
+
+
+def press_in(writing: Writing, actor: str, details: Mapping[str, Any]) -> None:
+    """Press the button, which is not pressed, in a transaction that does more; `details` are its event's."""
+    writing.connection.execute(insert(schema.switches).values(name=STOP, since=writing.now, by=actor))
+    writing.append("stop:press", STOP, actor, dict(details))
 
 
 def release_stop(journal: Journal, actor: str) -> bool:

@@ -25,7 +25,7 @@ class HandedIn:
         self._journal = journal
         self._lock = threading.Lock()
         self._waiting: deque[_HandedIn] = deque()
-        self._is_written = False
+        self._is_writing = False
 
     async def write(self, act: Callable[[Writing], _Found]) -> _Found:
         """Let an act write in a transaction of the journal; return what it returned, after the commit.
@@ -37,14 +37,14 @@ class HandedIn:
         ended: asyncio.Future[_Found] = loop.create_future()
         with self._lock:
             self._waiting.append((act, ended))
-            begins, self._is_written = not self._is_written, True
+            begins, self._is_writing = not self._is_writing, True
         if begins:
             try:
                 loop.run_in_executor(None, self._write)
             except RuntimeError:
                 # A loop that ends takes no more work; the next one writes what waits.
                 with self._lock:
-                    self._is_written = False
+                    self._is_writing = False
                 raise
         return await ended
 
@@ -60,7 +60,7 @@ class HandedIn:
     def _next(self) -> list[_HandedIn]:
         with self._lock:
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_GROUP))]
-            self._is_written = bool(batch)
+            self._is_writing = bool(batch)
         return batch
 
 
