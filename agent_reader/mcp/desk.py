@@ -31,7 +31,7 @@ from agent_reader.mcp.tools import TOOLS, Tool
 from agent_reader.mcp.views import Views
 from agent_reader.query import BlobReader, QueryRefused
 from agent_reader.query.errors import too_large
-from agent_reader.query.patience import Abandoned, Patience
+from agent_reader.query.patience import Abandoned, Patience, somebody_waits
 from agent_reader.scope import Scope
 from agent_reader.store.snapshot import Snapshot
 from agent_reader.store.status import Standing
@@ -58,10 +58,6 @@ INSTRUCTIONS: Final = (
     "If propose_move is among the tools, it asks a person to move one message. The person decides; a refusal is final: "
     "do not propose the same again and do not look for another way."
 )
-
-
-def _somebody_waits() -> bool:
-    return False
 
 
 class Index(Protocol):
@@ -128,7 +124,7 @@ class Desk:
         return "\n".join([INSTRUCTIONS, *self.standing(agent)])
 
     def call(
-        self, agent: Agent, name: str, untrusted_arguments: Mapping[str, Any], is_gone: IsGone = _somebody_waits
+        self, agent: Agent, name: str, untrusted_arguments: Mapping[str, Any], is_gone: IsGone = somebody_waits
     ) -> ToolAnswer:
         """Answer a call.
 
@@ -179,7 +175,7 @@ class Desk:
             call.keep_place()
         return text
 
-    def digest(self, agent: Agent, *, peek: bool, is_gone: IsGone = _somebody_waits) -> bytes:
+    def digest(self, agent: Agent, *, peek: bool, is_gone: IsGone = somebody_waits) -> bytes:
         """Return the digest of each account that a token opens, as JSON; see `digest.digest`.
 
         Raises `AccessUnavailable`, `Abandoned` once `is_gone`, `QueryRefused` where it takes too long or is too large,

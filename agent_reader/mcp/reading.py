@@ -62,10 +62,10 @@ def read_mail(call: Call) -> None:
         call.sheet.ours(f"{len(ids) - len(found)} of the ids lead to no message that this token shows.")
     shown = 0
     for email, need, room in zip(found.values(), needs, _shares(needs, call.sheet.room), strict=True):
-        if min(room, call.sheet.room) < min(_LEAST_ROOM, need):
+        left = min(room, call.sheet.room)
+        if left < min(_LEAST_ROOM, need):
             break
-        view_room = min(room, call.sheet.room)
-        _write_message(call, email, only or call.view(email, part), part, offset, view_room, roles)
+        _write_message(call, email, only or call.view(email, part), part, offset, left, roles)
         shown += 1
     if shown < len(found):
         call.sheet.closing(f"No room for the last {len(found) - shown} of the messages: call read_mail with their ids.")

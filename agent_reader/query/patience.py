@@ -13,7 +13,8 @@ class Abandoned(Exception):  # noqa: N818 - names what happened
     """Whoever asked is gone, or the server ends: nothing more is worked out, and nothing was sent or put on record."""
 
 
-def _somebody_waits() -> bool:
+def somebody_waits() -> bool:
+    """Stand for `is_abandoned` where whoever asks cannot go away."""
     return False
 
 
@@ -24,7 +25,7 @@ class Patience:
     monotonic: Monotonic = field(repr=False)
     search_until: float
     read_until: float
-    is_abandoned: Callable[[], bool] = field(default=_somebody_waits, repr=False)
+    is_abandoned: Callable[[], bool] = field(default=somebody_waits, repr=False)
 
     def is_over(self) -> bool:
         """Whether a search is to end: its time is up, or nobody waits for it."""
