@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from change_executor.journal.journal import Journal, Writing
 
-MANY = 100
+MANY = 3 * MAX_GROUP
 # Seconds; nothing here waits for more than the machine.
 DEADLINE = 30.0
 
