@@ -289,6 +289,9 @@ def test_only_what_was_made_from_the_same_octets_is_found() -> None:
     assert view.find("M1", b"other", SOURCE) is None
     assert written.seen_by("main", Depth.TEXT).find("M1", b"question", SOURCE) is None
     assert written.seen_by("other", Depth.FULL).find("M1", b"question", SOURCE) is None
+    # Nor is less given to whoever sees more.
+    written.seen_by("main", Depth.HEADERS).keep("M3", b"question", SOURCE, Written(b'"a":1'))
+    assert view.find("M3", b"question", SOURCE) is None
 
 
 def test_what_was_not_asked_for_longest_goes_first_and_the_bound_holds() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_reader.access import Access
 from agent_reader.jmap.methods import METHODS, Read
 from agent_reader.jmap.turns import Turns
 from tests.agent_reader.served import house
@@ -85,4 +87,31 @@ async def test_an_answer_that_takes_long_holds_up_no_other(tmp_path: Path) -> No
         assert "Email/query" == (await asyncio.wait_for(served.one("Email/query"), _SECONDS))[0]
         assert not first.done()
         may_go_on.set()
+        assert "Mailbox/get" == (await asyncio.wait_for(first, _SECONDS))[0]
+
+
+async def test_an_answer_that_waits_for_its_record_has_ended_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turns end by themselves never here; the first answer's record waits until another is worked out."""
+    is_in, is_worked_out = threading.Event(), threading.Event()
+    record, method = Access.record, METHODS["Email/query"]
+    assert isinstance(method, Read)
+
+    def slow(self: Access, *given: Any) -> None:
+        if not is_in.is_set():
+            is_in.set()
+            assert is_worked_out.wait(_SECONDS)
+        record(self, *given)
+
+    def noted(asking: Any, arguments: Any) -> Any:
+        is_worked_out.set()
+        return method.function(asking, arguments)
+
+    monkeypatch.setattr(Access, "record", slow)
+    monkeypatch.setattr("agent_reader.jmap.http.Turns", lambda: Turns(_NEVER))
+    with house(tmp_path, methods=dict(METHODS) | {"Email/query": replace(method, function=noted)}) as served:
+        first = asyncio.create_task(served.one("Mailbox/get"))
+        assert await asyncio.to_thread(is_in.wait, _SECONDS)
+        assert "Email/query" == (await asyncio.wait_for(served.one("Email/query"), _SECONDS))[0]
         assert "Mailbox/get" == (await asyncio.wait_for(first, _SECONDS))[0]

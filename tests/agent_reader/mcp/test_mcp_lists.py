@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,18 @@ def test_what_a_conversation_is_called_stands_whole_on_its_first_line_alone(stan
     assert "Person 91 <p@zanzibar.example> | Another talk about the supplier | Their packaging broke." == other
     assert later.endswith(" | Re: Choosing a packaging supplier | Kestrel's packaging.")
     assert earlier.endswith(" | Choosing a… | Which packaging is best?")
+
+
+def test_a_subject_that_says_more_than_the_first_one_stands_whole(tmp_path: Path) -> None:
+    tagged = octets(
+        92, "[packaging-suppliers] Choosing a packaging supplier", "Kestrel.", In_Reply_To="<91@example.org>"
+    )
+    with desked(tmp_path, (ASKED, tagged)) as found:
+        text = found.text("search_mail", text="packaging")
+    assert [short(id_of(tagged)), short(id_of(ASKED))] == listed(text)
+    later, earlier = inside(text).split("\n")
+    assert f" | {subject} | " in later
+    assert " | Choosing a packaging supplier | " in earlier
 
 
 def test_in_brief_a_line_holds_the_senders_name_and_the_hit_or_else_the_subject(standing: Desked) -> None:
