@@ -36,9 +36,8 @@ def test_what_a_conversation_is_called_stands_whole_on_its_first_line_alone(stan
 
 
 def test_a_subject_that_says_more_than_the_first_one_stands_whole(tmp_path: Path) -> None:
-    tagged = octets(
-        92, "[packaging-suppliers] Choosing a packaging supplier", "Kestrel.", In_Reply_To="<91@example.org>"
-    )
+    subject = "[packaging-suppliers] Choosing a packaging supplier"
+    tagged = octets(92, subject, "Kestrel.", In_Reply_To="<91@example.org>")
     with desked(tmp_path, (ASKED, tagged)) as found:
         text = found.text("search_mail", text="packaging")
     assert [short(id_of(tagged)), short(id_of(ASKED))] == listed(text)
