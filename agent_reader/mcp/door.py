@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_reader.access import Access, Agent
@@ -174,8 +174,10 @@ def beside(door: McpDoor, other: ASGIApp) -> ASGIApp:
             yield
 
     app = Starlette(
-        routes=[Route(PATH, door.app), *(Route(path, app) for path, app in door.beside.items()), Mount("/", other)],
+        routes=[Route(PATH, door.app), *(Route(path, app) for path, app in door.beside.items())],
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
+    # No Mount: its pattern ends at a line feed, and the refusal of such a path would be the library's.
+    app.router.default = other
     return app

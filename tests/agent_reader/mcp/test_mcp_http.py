@@ -197,6 +197,16 @@ async def test_an_agent_has_its_places_whichever_door_it_comes_by(standing: Desk
 
 
 @pytest.mark.anyio
+async def test_whatever_path_is_asked_for_the_other_door_answers_and_refuses_by_its_own_rules(standing: Desked) -> None:
+    app = app_of(standing.desk, standing.house)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://localhost:8620") as anybody:
+        for path in ("/none", "/no%0Ane", "/no%0D%0Ane", "/jmap/download/shop/x/a%0Ab"):
+            refused = await anybody.get(path)
+            assert (404, "application/problem+json") == (refused.status_code, refused.headers["content-type"]), path
+            assert "nosniff" == refused.headers["x-content-type-options"], path
+
+
+@pytest.mark.anyio
 async def test_the_door_makes_itself_ready_some_time_after_the_start_though_nobody_knocked(standing: Desked) -> None:
     early, late = (
         McpDoor(standing.desk, standing.house.access, Places(1), warm_after=seconds) for seconds in (0.0, 3_600.0)
