@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from agent_reader.jmap.capabilities import DEFAULT_LIMITS, KNOWN_CAPABILITIES
-from agent_reader.scope import Scope
+from agent_reader.scope import Depth, Scope
 from tests.agent_reader.jmap.scoped_world import ACCOUNT, Letter, World
 
 Call = tuple[str, dict[str, Any]]
@@ -40,3 +40,19 @@ def seen(here: World, scope: Scope) -> list[Letter]:
 
 def hidden(here: World, scope: Scope) -> list[Letter]:
     return [letter for letter in here.mail if not letter.is_seen(scope)]
+
+
+def traces(here: World, scope: Scope) -> list[str]:
+    """Whatever may be in no answer."""
+    found = [trace for letter in hidden(here, scope) for trace in letter.traces()]
+    if scope.mailboxes is not None:
+        outside = {name: each for name, each in here.mailbox_ids().items() if name not in scope.mailboxes}
+        found += [*outside, *outside.values()]
+    threads = here.thread_ids()
+    found += set(threads.values()) - {threads[letter.number] for letter in seen(here, scope)}
+    if scope.depth is not Depth.FULL:
+        found += [f"{word}{letter.number}word" for letter in here.mail for word in ("cell", "inner")]
+    if scope.depth is Depth.HEADERS:
+        found += [f"body{letter.number}word" for letter in here.mail]
+        found += [f"file{letter.number}name" for letter in here.mail]
+    return found

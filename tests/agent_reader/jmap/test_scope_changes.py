@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent_reader.scope import Scope
+from agent_reader.scope import Depth, Scope
 from tests.agent_reader.jmap.scoped_asking import ask, got, seen
 from tests.agent_reader.jmap.scoped_world import NOW, SCOPES, Letter, World, world
 
@@ -63,6 +63,7 @@ async def test_changes_are_those_of_what_is_seen_and_hidden_mail_makes_no_state(
             for scope in SCOPES:
                 before, after = sights[scope], await _sight(here, scope)
                 await _check_changes(here, scope, before, after, numbers, change.__name__)
+                await _check_query_changes(here, scope, before, after, numbers)
                 sights[scope] = after
         for scope in SCOPES:
             await _check_steps(here, scope, first[scope], sights[scope], numbers)
@@ -73,6 +74,7 @@ async def _check_changes(
 ) -> None:
     answers = await ask(here, scope, *((f"{each}/changes", {"sinceState": before.states[each]}) for each in TYPES))
     assert [f"{each}/changes" for each in TYPES] == [name for name, _ in answers], answers
+    assert after.states == {each: answer["newState"] for each, (_, answer) in zip(TYPES, answers, strict=True)}
     emails, threads, boxes = (_kinds(answer) for _, answer in answers)
     expected = _expected(before.messages, after.messages)
     assert expected == {kind: {numbers[each] for each in emails[kind]} for kind in KINDS}, (scope, what)
@@ -86,6 +88,34 @@ async def _check_changes(
     else:
         # What happens to hidden mail alone makes no state, and no change of anything.
         assert (set(), before.states) == (boxes["updated"], after.states), (scope, what)
+
+
+async def _check_query_changes(here: World, scope: str, before: Sight, after: Sight, numbers: dict[str, int]) -> None:
+    since = {"sinceQueryState": before.states["Email"], "calculateTotal": True}
+    asked = [
+        ("Email/queryChanges", since),
+        ("Email/queryChanges", since | {"collapseThreads": True, "filter": {"text": "hello"}}),
+        ("Mailbox/queryChanges", since),
+    ]
+    flat, by_thread, boxes = await ask(here, scope, *asked)
+    for name, answer in (flat, by_thread, boxes):
+        assert after.states["Email"] == answer.get("newQueryState"), (scope, name, answer)
+    known = before.messages.keys() | after.messages.keys()
+    for _, answer in (flat, by_thread):
+        removed, added = ({numbers[each] for each in found} for found in (answer["removed"], _ids(answer["added"])))
+        assert (True, True) == (removed <= known, added <= after.messages.keys()), scope
+        if before == after:
+            assert not removed | added, scope
+    expected = _expected(before.messages, after.messages)
+    assert expected["created"] <= {numbers[each] for each in _ids(flat[1]["added"])}
+    assert expected["destroyed"] <= {numbers[each] for each in flat[1]["removed"]}
+    has_words = SCOPES[scope].depth is not Depth.HEADERS
+    assert (len(after.messages), len(after.threads) if has_words else 0) == (flat[1]["total"], by_thread[1]["total"])
+    assert not {*boxes[1]["removed"], *_ids(boxes[1]["added"])}
+
+
+def _ids(added: list[dict[str, Any]]) -> list[str]:
+    return [each["id"] for each in added]
 
 
 async def _check_steps(here: World, scope: str, first: Sight, last: Sight, numbers: dict[str, int]) -> None:

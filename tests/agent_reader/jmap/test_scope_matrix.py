@@ -16,7 +16,7 @@ import pytest
 from agent_reader.jmap.capabilities import AGENT, CORE, KNOWN_CAPABILITIES, MAIL
 from agent_reader.jmap.methods import METHODS, Read
 from agent_reader.scope import Depth, Scope
-from tests.agent_reader.jmap.scoped_asking import ask, got, hidden, seen
+from tests.agent_reader.jmap.scoped_asking import ask, got, hidden, seen, traces
 from tests.agent_reader.jmap.scoped_world import (
     ACCOUNT,
     MAILBOXES,
@@ -58,22 +58,6 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 def forbidden_to() -> dict[str, list[str]]:
     """Traces by scope, once they were made: the world of this module stands still."""
     return {}
-
-
-def traces(here: World, scope: Scope) -> list[str]:
-    """Whatever may be in no answer."""
-    found = [trace for letter in hidden(here, scope) for trace in letter.traces()]
-    if scope.mailboxes is not None:
-        outside = {name: each for name, each in here.mailbox_ids().items() if name not in scope.mailboxes}
-        found += [*outside, *outside.values()]
-    threads = here.thread_ids()
-    found += set(threads.values()) - {threads[letter.number] for letter in seen(here, scope)}
-    if scope.depth is not Depth.FULL:
-        found += [f"{word}{letter.number}word" for letter in here.mail for word in ("cell", "inner")]
-    if scope.depth is Depth.HEADERS:
-        found += [f"body{letter.number}word" for letter in here.mail]
-        found += [f"file{letter.number}name" for letter in here.mail]
-    return found
 
 
 def without_what_was_asked(answer: dict[str, Any]) -> str:
@@ -280,17 +264,6 @@ async def test_each_filter_finds_of_what_is_inside_what_the_whole_would(here: Wo
         if limits.depth is Depth.HEADERS and asked.get("text") == "hello":
             expected = []
         assert expected == found["ids"], asked
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-async def test_blobs_are_given_to_who_sees_all_of_a_message_and_to_nobody_else(here: World, scope: str) -> None:
-    # "whole" comes first: each blob was fetched for somebody, so that the cache holds it.
-    async with here.client(scope) as client:
-        for letter in here.mail:
-            for blob_id in (f"B{letter.id[1:]}", *letter.part_blobs):
-                answer = await client.get(f"/jmap/download/{ACCOUNT}/{blob_id}/x")
-                gives = letter.is_seen(SCOPES[scope]) and SCOPES[scope].depth is Depth.FULL
-                assert (200 if gives else 404) == answer.status_code, (letter.number, blob_id, answer.text)
 
 
 async def test_an_account_outside_is_none(here: World) -> None:
