@@ -20,19 +20,9 @@ from agent_reader.query.agent_properties import (
     text_of_attachment,
     texts_in,
 )
-from agent_reader.query.email_get import (
-    EmailGetArguments,
-    Put,
-    content_as_asked,
-    digest_of,
-    is_whole,
-    joined,
-    parse_email_get,
-    reads_messages,
-    row_asked,
-    row_of,
-    written_once,
-)
+from agent_reader.query.email_content import content_as_asked, written_once
+from agent_reader.query.email_get import Put, digest_of, is_whole, joined, reads_messages, row_asked, row_of
+from agent_reader.query.email_get_arguments import EmailGetArguments, parse_email_get
 from agent_reader.query.errors import invalid
 from agent_reader.query.kept_readings import KeptReading, KeptReadings
 from agent_reader.query.windows import LEAST_WINDOW_OCTETS, Budget, Windowed

@@ -2,79 +2,23 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final
 
 import msgspec
 
-from agent_reader.query import arguments
-from agent_reader.query.errors import invalid
+from agent_reader.query.email_content import content_as_asked, content_at_hand, names_of, written_once
+from agent_reader.query.email_get_arguments import EmailGetArguments, check_asked
 from agent_reader.query.results import GetResult
-from agent_reader.query.shown_email import ShownEmail, parts_of, shows_text
-from agent_reader.store.document import StoredPart
+from agent_reader.query.shown_email import ShownEmail
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from agent_reader.store.written import Written
-from shared.message import (
-    DEFAULT_BODY_PROPERTIES,
-    DEFAULT_EMAIL_PROPERTIES,
-    JSON,
-    BadHeaderProperty,
-    Message,
-    UnknownProperty,
-    check_properties,
-    email_json,
-)
-
-# More names than RFC 8621 has properties several times over, header fields included.
-_MAX_PROPERTIES: Final = 200
-
-_ARGUMENTS: Final = frozenset(
-    {
-        "accountId",
-        "ids",
-        "properties",
-        "bodyProperties",
-        "fetchTextBodyValues",
-        "fetchHTMLBodyValues",
-        "fetchAllBodyValues",
-        "maxBodyValueBytes",
-    }
-)
-
+from shared.message import JSON
 
 _encode: Final = msgspec.json.Encoder().encode
-
-
-@dataclass(frozen=True, slots=True)
-class EmailGetArguments:
-    """The arguments of Email/get but accountId; `ids` is None for all."""
-
-    ids: tuple[str, ...] | None
-    properties: tuple[str, ...] | None = None
-    body_properties: tuple[str, ...] | None = None
-    fetch_text: bool = False
-    fetch_html: bool = False
-    fetch_all: bool = False
-    max_body_value_bytes: int = 0
-
-
-def parse_email_get(untrusted: Mapping[str, JSON]) -> EmailGetArguments:
-    """Return the arguments, or raise `QueryRefused` naming the one that is wrong."""
-    arguments.known_only(untrusted, _ARGUMENTS)
-    parsed = EmailGetArguments(
-        ids=_strings("ids", untrusted.get("ids")),
-        properties=_strings("properties", untrusted.get("properties")),
-        body_properties=_strings("bodyProperties", untrusted.get("bodyProperties")),
-        fetch_text=_flag(untrusted, "fetchTextBodyValues"),
-        fetch_html=_flag(untrusted, "fetchHTMLBodyValues"),
-        fetch_all=_flag(untrusted, "fetchAllBodyValues"),
-        max_body_value_bytes=arguments.unsigned_value("maxBodyValueBytes", untrusted.get("maxBodyValueBytes", 0)),
-    )
-    _check(parsed.properties or (), parsed.body_properties or ())
-    return parsed
 
 
 def email_get(
@@ -102,7 +46,7 @@ def email_get(
         fetch_all=fetch_all,
         max_body_value_bytes=max_body_value_bytes,
     )
-    _check(asked.properties or (), asked.body_properties or ())
+    check_asked(asked.properties or (), asked.body_properties or ())
     answers: list[dict[str, JSON]] = []
     not_found = email_get_as_asked(snapshot, asked, lambda email, _: answers.append(msgspec.json.decode(email)))
     return GetResult(tuple(answers), not_found, snapshot.state)
@@ -127,18 +71,23 @@ def email_get_as_asked(
         for email in emails:
             go_on()
             del missing[email.id]
-            known = snapshot.written.find(email.id, question, email.source)
-            if known is not None:
-                put(*joined(email, row, known))
-                continue
-            with snapshot.room.place(email.size, go_on) if has_to_read else nullcontext():
-                written = written_once(content_as_asked(email, asked, partial(snapshot.message_of, email)))
-                put(*joined(email, row, written))
-            if is_whole(email, has_to_read=has_to_read):
-                snapshot.written.keep(email.id, question, email.source, written)
+            written = snapshot.written.find(email.id, question, email.source)
+            if written is None:
+                written = _written(snapshot, email, asked, go_on)
+                if is_whole(email, has_to_read=has_to_read):
+                    snapshot.written.keep(email.id, question, email.source, written)
+            put(*joined(email, row, written))
             # Not while the next one waits for room: it may be as long as an answer.
             del written
     return tuple(missing)
+
+
+def _written(snapshot: Snapshot, email: StoredEmail, asked: EmailGetArguments, go_on: Callable[[], None]) -> Written:
+    at_hand = content_at_hand(email, asked)
+    if at_hand is not None:
+        return written_once(at_hand)
+    with snapshot.room.place(email.size, go_on):
+        return written_once(content_as_asked(email, asked, partial(snapshot.message_of, email)))
 
 
 def digest_of(question: object) -> bytes:
@@ -148,7 +97,7 @@ def digest_of(question: object) -> bytes:
 
 def reads_messages(asked: EmailGetArguments) -> bool:
     """Whether a property is asked for that is not in the row or the summary of an Email."""
-    return not _IN_ROW_OR_SUMMARY.issuperset(_wanted(asked.properties))
+    return bool(names_of(asked.properties).of_message)
 
 
 def is_whole(email: StoredEmail, *, has_to_read: bool) -> bool:
@@ -162,13 +111,7 @@ Row = Sequence[tuple[str, Callable[[StoredEmail], Any]]]
 
 def row_asked(asked: EmailGetArguments) -> Row:
     """Return the properties that are asked for and may change."""
-    return [(name, _ROW[name]) for name in _wanted(asked.properties) if name in _FROM_ROW]
-
-
-def written_once(content: Mapping[str, JSON], cut: Iterable[JSON] = ()) -> Written:
-    """Return what an answer says of an Email's content, and which of its texts go on."""
-    members = msgspec.json.encode(content)[1:-1]
-    return Written(members, parts_of(content), shows_text(content), tuple(map(msgspec.json.encode, cut)))
+    return [(name, _ROW[name]) for name in names_of(asked.properties).row]
 
 
 def joined(email: StoredEmail, row: Row, written: Written) -> tuple[bytes, ShownEmail]:
@@ -184,30 +127,6 @@ def row_of(email: StoredEmail, row: Row) -> bytes:
     return _encode({name: value_of(email) for name, value_of in row})
 
 
-def content_as_asked(
-    email: StoredEmail, asked: EmailGetArguments, read_message: Callable[[], Message]
-) -> dict[str, JSON]:
-    """Return those properties of one Email that are asked for and never change."""
-    wanted = tuple(name for name in _wanted(asked.properties) if name not in _FROM_ROW)
-    of_message = tuple(name for name in wanted if name not in _IN_SUMMARY)
-    content: Mapping[str, JSON] = {}
-    if of_message:
-        message = read_message()
-        content = _content(
-            message,
-            email_json(
-                message,
-                properties=of_message,
-                body_properties=DEFAULT_BODY_PROPERTIES if asked.body_properties is None else asked.body_properties,
-                fetch_text=asked.fetch_text,
-                fetch_html=asked.fetch_html,
-                fetch_all=asked.fetch_all,
-                max_body_value_octets=asked.max_body_value_bytes,
-            ),
-        )
-    return {name: email.summary[name] if name in _IN_SUMMARY else content[name] for name in wanted}
-
-
 # The properties that the mail server and the store tell (RFC 8621 §4.1.1); they may change.
 _ROW: Final[Mapping[str, Callable[[StoredEmail], Any]]] = {
     "id": attrgetter("id"),
@@ -217,76 +136,3 @@ _ROW: Final[Mapping[str, Callable[[StoredEmail], Any]]] = {
     # msgspec writes it as a UTCDate (RFC 8620 §1.4).
     "receivedAt": attrgetter("received_at"),
 }
-_FROM_ROW: Final = frozenset(_ROW)
-_IN_SUMMARY: Final = frozenset(
-    {
-        "blobId",
-        "size",
-        "hasAttachment",
-        "messageId",
-        "inReplyTo",
-        "references",
-        "sender",
-        "from",
-        "to",
-        "cc",
-        "bcc",
-        "replyTo",
-        "subject",
-        "sentAt",
-        "preview",
-    }
-)
-
-_IN_ROW_OR_SUMMARY: Final = _FROM_ROW | _IN_SUMMARY
-
-
-def _strings(name: str, untrusted: JSON) -> tuple[str, ...] | None:
-    if untrusted is None:
-        return None
-    found = arguments.list_value(name, untrusted)
-    if {str}.issuperset(map(type, found)):
-        return tuple(found)  # type: ignore[arg-type]  # as was just seen, in one step where a page of ids is named
-    return tuple(arguments.string_value(name, each) for each in found)
-
-
-def _flag(untrusted: Mapping[str, JSON], name: str) -> bool:
-    return arguments.boolean_value(name, untrusted.get(name, False))
-
-
-def _wanted(properties: Sequence[str] | None) -> tuple[str, ...]:
-    if properties is None:
-        return DEFAULT_EMAIL_PROPERTIES
-    return tuple(dict.fromkeys(("id", *properties)))  # RFC 8620 §5.1: the id is always there
-
-
-def _check(properties: Sequence[str], body_properties: Sequence[str]) -> None:
-    for name, spelled in (("properties", properties), ("bodyProperties", body_properties)):
-        if len(spelled) > _MAX_PROPERTIES:
-            raise invalid(name, f"has more than {_MAX_PROPERTIES} names.")
-    try:
-        check_properties(properties, ())
-    except (UnknownProperty, BadHeaderProperty) as error:
-        raise invalid("properties", f"{str(error)[:300]}.") from None
-    try:
-        check_properties((), body_properties)
-    except (UnknownProperty, BadHeaderProperty) as error:
-        raise invalid("bodyProperties", f"{str(error)[:300]}.") from None
-
-
-def _content(message: Message, answer: dict[str, JSON]) -> dict[str, JSON]:
-    """A text that was not kept is no empty text: it is cut, to nothing (RFC 8621 §4.1.4 isTruncated)."""
-    values = answer.get("bodyValues")
-    if isinstance(values, Mapping):
-        answer["bodyValues"] = {
-            part_id: value
-            if _is_kept(message, part_id) or not isinstance(value, Mapping)
-            else {**value, "isTruncated": True}
-            for part_id, value in values.items()
-        }
-    return answer
-
-
-def _is_kept(message: Message, part_id: str) -> bool:
-    part = message.part(part_id)
-    return isinstance(part, StoredPart) and part.is_kept

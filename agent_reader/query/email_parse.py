@@ -8,7 +8,7 @@ from typing import Final
 
 from agent_reader.query import arguments
 from agent_reader.query.blobs import FoundBlob
-from agent_reader.query.email_get import EmailGetArguments, parse_email_get
+from agent_reader.query.email_get_arguments import EmailGetArguments, parse_email_get
 from agent_reader.query.errors import invalid
 from shared.message import DEFAULT_BODY_PROPERTIES, JSON, SERVER_PROPERTIES, Message, email_json, parse
 

@@ -12,7 +12,8 @@ import msgspec
 
 from agent_reader.keep import Keep
 from agent_reader.scope import Depth
-from shared.message import HeaderField, Message, Part, body_lists
+from agent_reader.store.body_texts import with_places
+from shared.message import BodyLists, HeaderField, Message, Part, body_lists
 
 # A text attachment up to this is worth its place; a larger one (a log, an export) is fetched as a blob.
 _MAX_KEPT_ATTACHMENT: Final = 1024 * 1024
@@ -100,10 +101,13 @@ class StoredPart(Part):
 
 
 def pack(message: Message, *, has_body: bool = True) -> bytes:
-    """Return a message as it is kept: zlib over msgpack. Without a body its texts count as not kept."""
+    """Return a message as it is kept: zlib over msgpack, and behind it where the body's texts lie in that.
+
+    Without a body its texts count as not kept.
+    """
     lists = body_lists(message)
     body = {id(part) for part in (*lists.text_body, *lists.html_body)} if has_body else None
-    return zlib.compress(_ENCODER.encode(_keep(message.root, body)), _LEVEL)
+    return _packed(_keep(message.root, body), lists if has_body else None)
 
 
 def narrow(packed: bytes, keep: Keep) -> bytes:
@@ -112,7 +116,7 @@ def narrow(packed: bytes, keep: Keep) -> bytes:
     lists = body_lists(message)
     texts = {id(part) for part in (*lists.text_body, *lists.html_body)} if keep is Keep.TEXT else set[int]()
     root = message.root if keep is Keep.EVERYTHING else _with_texts_only(message.root, texts)
-    return zlib.compress(_ENCODER.encode(_keep(root, None)), _LEVEL)
+    return _packed(_keep(root, None), None if keep is Keep.METADATA else lists)
 
 
 def unpack(packed: bytes) -> Message:
@@ -134,6 +138,18 @@ def as_deep_as(message: Message, depth: Depth) -> Message:
         case _:
             assert_never(depth)
     return Message(b"", message.fields, root, ())
+
+
+def _packed(root: _KeptPart, lists: BodyLists | None) -> bytes:
+    unpacked = _ENCODER.encode(root)
+    packed = zlib.compress(unpacked, _LEVEL)
+    return packed if lists is None or not _has_texts(lists) else with_places(packed, unpacked, lists)
+
+
+def _has_texts(lists: BodyLists) -> bool:
+    """Whether each text of the body is here: a message that was known by its header alone is kept without any."""
+    parts = (part for part in (*lists.text_body, *lists.html_body) if part.type.startswith("text/"))
+    return all(part.is_kept for part in parts if isinstance(part, StoredPart))
 
 
 def _with_texts_only(part: Part, texts: set[int]) -> Part:

@@ -61,6 +61,8 @@ _SHAPE: Final = 1
 # A thread of thousands is a machine's. Ids past this only cost; the newest references stand last and count most.
 _MAX_LINKS: Final = 200
 
+_AS_WRITTEN: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
 # Sorting compares no further than a person does.
 _MAX_ORDER_CHARACTERS: Final = 100
 
@@ -182,6 +184,11 @@ def unpack_summary(packed: bytes) -> dict[str, JSON]:
     """Return the metadata properties that were kept."""
     summary: dict[str, JSON] = msgspec.json.decode(zlib.decompress(packed))
     return summary
+
+
+def unpack_summary_as_written(packed: bytes) -> dict[str, msgspec.Raw]:
+    """Return the same, each as the octets of its JSON."""
+    return _AS_WRITTEN.decode(zlib.decompress(packed))
 
 
 def _text(message: Message, name: str) -> str:

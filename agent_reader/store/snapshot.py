@@ -39,6 +39,9 @@ _EMAILS: Final = (
 )
 
 
+_NO_PREVIEW: Final = msgspec.Raw(b'""')
+
+
 class TimeIsUp(Exception):  # noqa: N818 - names what happened
     """A question took longer than it may; nothing of it was answered."""
 
@@ -92,6 +95,13 @@ class StoredEmail(msgspec.Struct, frozen=True, dict=True):
         summary = reading.unpack_summary(self.source[0])
         if self.depth is Depth.HEADERS:
             summary["preview"] = ""
+        return summary
+
+    def summary_as_written(self) -> dict[str, msgspec.Raw]:
+        """The same, each as the octets of its JSON."""
+        summary = reading.unpack_summary_as_written(self.source[0])
+        if self.depth is Depth.HEADERS:
+            summary["preview"] = _NO_PREVIEW
         return summary
 
 

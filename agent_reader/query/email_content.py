@@ -1,0 +1,141 @@
+"""What an answer says of an Email's content: the properties that never change (RFC 8621 §4.1).
+
+Most of what is asked for is at hand: in the summary, which is JSON already, and in the body's texts, which can be read
+alone. For all else the message is taken apart.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from agent_reader.query.email_get_arguments import EmailGetArguments
+from agent_reader.query.shown_email import parts_of, shows_text
+from agent_reader.scope import Depth
+from agent_reader.store.body_texts import BodyText, read_texts
+from agent_reader.store.document import StoredPart
+from agent_reader.store.snapshot import StoredEmail
+from agent_reader.store.written import Written
+from shared.message import (
+    DEFAULT_BODY_PROPERTIES,
+    DEFAULT_EMAIL_PROPERTIES,
+    JSON,
+    SERVER_PROPERTIES,
+    Message,
+    cut_value,
+    email_json,
+)
+
+# Values as `msgspec` writes them, in the order of the properties that were asked for.
+Content = dict[str, Any]
+
+_IN_SUMMARY: Final = frozenset(
+    {
+        "blobId",
+        "size",
+        "hasAttachment",
+        "messageId",
+        "inReplyTo",
+        "references",
+        "sender",
+        "from",
+        "to",
+        "cc",
+        "bcc",
+        "replyTo",
+        "subject",
+        "sentAt",
+        "preview",
+    }
+)
+_TEXTS: Final = "bodyValues"
+
+
+class Names(NamedTuple):
+    """Properties by where they come from: those of the `row` may change, those of the `content` never do.
+
+    `of_message` are those of the content that are not in the summary.
+    """
+
+    row: tuple[str, ...]
+    content: tuple[str, ...]
+    of_message: tuple[str, ...]
+
+
+# A page of messages asks for the same of each, and so do most pages.
+@lru_cache(maxsize=256)
+def names_of(properties: tuple[str, ...] | None) -> Names:
+    """Return the properties that are asked for, each once; None for the RFC's default."""
+    # RFC 8620 §5.1: the id is always there.
+    wanted = DEFAULT_EMAIL_PROPERTIES if properties is None else tuple(dict.fromkeys(("id", *properties)))
+    content = tuple(name for name in wanted if name not in SERVER_PROPERTIES)
+    return Names(
+        tuple(name for name in wanted if name in SERVER_PROPERTIES),
+        content,
+        tuple(name for name in content if name not in _IN_SUMMARY),
+    )
+
+
+def content_at_hand(email: StoredEmail, asked: EmailGetArguments) -> Content | None:
+    """Return what is asked of an Email's content where the message need not be taken apart for it, None elsewhere."""
+    names = names_of(asked.properties)
+    values: Content = {}
+    if names.of_message:
+        texts = _texts_at_hand(email, asked) if names.of_message == (_TEXTS,) else None
+        if texts is None:
+            return None
+        values[_TEXTS] = {text.part_id: _value_of(text, asked.max_body_value_bytes) for text in texts}
+    return _in_order(email, names, values)
+
+
+def content_as_asked(email: StoredEmail, asked: EmailGetArguments, read_message: Callable[[], Message]) -> Content:
+    """Return those properties of one Email that are asked for and never change."""
+    names = names_of(asked.properties)
+    values: Content = {}
+    if names.of_message:
+        message = read_message()
+        values = email_json(
+            message,
+            properties=names.of_message,
+            body_properties=DEFAULT_BODY_PROPERTIES if asked.body_properties is None else asked.body_properties,
+            fetch_text=asked.fetch_text,
+            fetch_html=asked.fetch_html,
+            fetch_all=asked.fetch_all,
+            max_body_value_octets=asked.max_body_value_bytes,
+        )
+        _say_what_is_not_kept(message, values)
+    return _in_order(email, names, values)
+
+
+def written_once(content: Content, cut: Iterable[JSON] = ()) -> Written:
+    """Return what an answer says of an Email's content, and which of its texts go on."""
+    members = msgspec.json.encode(content)[1:-1]
+    return Written(members, parts_of(content), shows_text(content), tuple(map(msgspec.json.encode, cut)))
+
+
+def _in_order(email: StoredEmail, names: Names, values: Content) -> Content:
+    if len(names.of_message) == len(names.content):
+        return values
+    summary = email.summary_as_written()
+    return {name: summary[name] if name in _IN_SUMMARY else values[name] for name in names.content}
+
+
+def _texts_at_hand(email: StoredEmail, asked: EmailGetArguments) -> list[BodyText] | None:
+    packed = email.source[1]
+    if packed is None or asked.fetch_all or email.depth is Depth.HEADERS:
+        return None
+    return read_texts(packed, of_text=asked.fetch_text, of_html=asked.fetch_html)
+
+
+def _value_of(text: BodyText, max_octets: int) -> Mapping[str, JSON]:
+    value = cut_value(text.text, max_octets, is_html=text.is_html)
+    return {"value": value, "isEncodingProblem": False, "isTruncated": len(value) != len(text.text)}
+
+
+def _say_what_is_not_kept(message: Message, values: Content) -> None:
+    """A text that was not kept is no empty text: it is cut, to nothing (RFC 8621 §4.1.4 isTruncated)."""
+    for part_id, value in values.get(_TEXTS, {}).items():
+        part = message.part(part_id)
+        if not (isinstance(part, StoredPart) and part.is_kept):
+            value["isTruncated"] = True

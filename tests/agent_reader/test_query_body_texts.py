@@ -1,0 +1,170 @@
+"""The texts of bodies are read alone where they can be, and say what the message taken apart says."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from agent_reader.keep import Keep
+from agent_reader.query import email_get_as_asked, parse_email_get
+from agent_reader.query.email_content import Content, content_as_asked, content_at_hand
+from agent_reader.query.email_get_arguments import EmailGetArguments
+from agent_reader.scope import WHOLE, Depth, Scope
+from agent_reader.store import body_texts, document
+from agent_reader.store.body_texts import BodyText
+from agent_reader.store.snapshot import Snapshot, StoredEmail
+from shared.message import parse
+from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, id_of, letter, mirrored
+
+GOLDEN: Final = [path.read_bytes() for path in sorted(Path(__file__).parent.parent.glob("golden/*.eml"))]
+BOTH: Final = letter(
+    "--b\r\nContent-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
+    "Gr=FC=DFe <b>\r\n--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
+    f"<p title='a > b'>{'Grüße ' * 999}</p>\r\n--b--",
+    content_type="multipart/alternative; boundary=b",
+)
+# Texts that need more than decoding, each in its way.
+NOT_PLAIN: Final = {
+    "a lone CR": letter("one\rtwo"),
+    "a NUL": letter("one\0two"),
+    "a byte order mark": letter("\ufeffone"),
+    "another charset than it says": letter("Grüße", content_type="text/plain; charset=us-ascii"),
+    "a charset that nobody knows": letter("Hello", content_type="text/plain; charset=x-unheard-of"),
+    "an encoding that nobody knows": letter("Hello").replace(b"8bit", b"x-zipped"),
+    "letters of EBCDIC": letter("\u0015", content_type="text/plain; charset=cp037"),
+}
+LETTERS: Final = (*GOLDEN, BOTH, letter(""), letter("x" * body_texts.MOST_OCTETS), *NOT_PLAIN.values())
+
+QUESTIONS: Final[list[dict[str, Any]]] = [
+    {"properties": ["subject", "from", "bodyValues", "preview"], "fetchTextBodyValues": True},
+    {"properties": ["bodyValues"], "fetchHTMLBodyValues": True, "maxBodyValueBytes": 20},
+    {
+        "properties": ["bodyValues", "id"],
+        "fetchTextBodyValues": True,
+        "fetchHTMLBodyValues": True,
+        "maxBodyValueBytes": 7,
+    },
+    {"properties": ["size", "bodyValues"]},
+    {"properties": ["subject", "hasAttachment", "keywords"]},
+]
+
+
+@pytest.fixture
+def account(tmp_path: Path) -> Iterator[Mirrored]:
+    with mirrored(tmp_path / "store") as made:
+        made.begin("INBOX")
+        made.add("INBOX", *(fetched(uid, each) for uid, each in enumerate(LETTERS, 1)))
+        yield made
+
+
+def emails(snapshot: Snapshot) -> list[StoredEmail]:
+    return list(snapshot.each_email([id_of(each) for each in LETTERS], with_documents=True))
+
+
+def taken_apart(snapshot: Snapshot, email: StoredEmail, asked: EmailGetArguments) -> Content:
+    return content_as_asked(email, asked, lambda: snapshot.message_of(email))
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=str)
+def test_what_is_at_hand_is_what_the_message_says_octet_by_octet(account: Mirrored, question: dict[str, Any]) -> None:
+    asked = parse_email_get(question)
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        found = [(content_at_hand(email, asked), taken_apart(snapshot, email, asked)) for email in emails(snapshot)]
+    at_hand = [(short, whole) for short, whole in found if short is not None]
+    assert len(at_hand) >= len(GOLDEN) // 2
+    assert [msgspec.json.encode(short) for short, _ in at_hand] == [msgspec.json.encode(whole) for _, whole in at_hand]
+
+
+def test_what_older_releases_packed_gives_the_same_answers(account: Mirrored) -> None:
+    def answers() -> list[bytes]:
+        given: list[bytes] = []
+        with account.store.snapshot(ACCOUNT) as snapshot:
+            for question in QUESTIONS:
+                asked = parse_email_get(question | {"ids": [id_of(each) for each in LETTERS]})
+                assert email_get_as_asked(snapshot, asked, lambda email, _: given.append(email)) == ()
+        return given
+
+    before = answers()
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        rows = [(email.key, snapshot.connection.execute(DOCUMENT, (email.key,)).get) for email in emails(snapshot)]
+    as_before = [(without_places(packed), key) for key, packed in rows]
+    assert as_before != [(packed, key) for key, packed in rows]
+    account.mirror._connection.executemany("UPDATE email_texts SET document = ? WHERE key = ?", as_before)
+    assert before == answers()
+
+
+DOCUMENT: Final = "SELECT document FROM email_texts WHERE key = ?"
+
+
+def without_places(packed: bytes) -> bytes:
+    packing = zlib.decompressobj()
+    packing.decompress(packed)
+    return packed.removesuffix(packing.unused_data)
+
+
+@pytest.mark.parametrize("letter_", NOT_PLAIN.values(), ids=NOT_PLAIN)
+def test_a_text_that_needs_more_than_decoding_has_no_place(letter_: bytes) -> None:
+    packed = document.pack(parse(letter_))
+    assert body_texts.read_texts(packed, of_text=True, of_html=False) is None
+    assert packed == without_places(packed)
+
+
+def test_the_html_behind_a_text_is_not_unpacked() -> None:
+    packed = document.pack(parse(BOTH))
+    assert body_texts.read_texts(packed, of_text=True, of_html=False) == [BodyText("1", False, "Grüße <b>")]
+    whole = body_texts.read_texts(packed, of_text=True, of_html=True)
+    assert whole is not None
+    assert [(text.part_id, text.is_html) for text in whole] == [("1", False), ("2", True)]
+    # The end of the HTML is missing, and nobody looked for it who wanted the text.
+    places = packed.removeprefix(without_places(packed))
+    short = without_places(packed)[:-40] + places
+    assert body_texts.read_texts(short, of_text=True, of_html=False) == [BodyText("1", False, "Grüße <b>")]
+    assert body_texts.read_texts(short, of_text=True, of_html=True) is None
+
+
+def test_what_is_kept_no_more_has_no_place() -> None:
+    packed = document.pack(parse(BOTH))
+    texts = body_texts.read_texts(packed, of_text=True, of_html=True)
+    assert texts == body_texts.read_texts(document.narrow(packed, Keep.TEXT), of_text=True, of_html=True)
+    nothing = document.narrow(packed, Keep.METADATA)
+    assert body_texts.read_texts(nothing, of_text=True, of_html=True) is None
+    assert body_texts.read_texts(document.narrow(nothing, Keep.TEXT), of_text=True, of_html=True) is None
+    header_alone = document.pack(parse(BOTH.partition(b"\r\n\r\n")[0]), has_body=False)
+    assert body_texts.read_texts(header_alone, of_text=True, of_html=True) is None
+
+
+def test_octets_that_only_look_like_places_are_none() -> None:
+    packed = without_places(document.pack(parse(BOTH)))
+    mark = document.pack(parse(BOTH))[-8:]
+    for forged in (b"", b"\xff\xff", b"\x92\x90\x90\x00\x02", b"\xc1\x00\x01"):
+        assert body_texts.read_texts(packed + forged + mark, of_text=True, of_html=True) is None
+
+
+@pytest.mark.parametrize("depth", Depth)
+def test_a_token_that_may_not_read_texts_gets_none_of_those_at_hand(account: Mirrored, depth: Depth) -> None:
+    scope = replace(WHOLE, depth=depth)
+    given: list[dict[str, Any]] = []
+    asked = parse_email_get(QUESTIONS[0] | {"ids": [id_of(BOTH)]})
+    for seen in (WHOLE, scope):
+        with account.store.snapshot(ACCOUNT, seen) as snapshot:
+            email_get_as_asked(snapshot, asked, lambda email, _: given.append(msgspec.json.decode(email)))
+    whole, narrow = given
+    assert whole["bodyValues"]["1"]["value"] == "Grüße <b>"
+    if depth is Depth.HEADERS:
+        assert narrow["bodyValues"] == {"1": {"value": "", "isEncodingProblem": False, "isTruncated": True}}
+        assert narrow["preview"] == ""
+        assert narrow["subject"] == whole["subject"]
+    else:
+        assert narrow == whole
+
+
+def test_what_is_outside_a_scope_is_not_at_hand_either(account: Mirrored) -> None:
+    asked = parse_email_get(QUESTIONS[0] | {"ids": [id_of(BOTH)]})
+    with account.store.snapshot(ACCOUNT, Scope(senders=("other@example.org",))) as snapshot:
+        assert email_get_as_asked(snapshot, asked, lambda *_: pytest.fail("it was shown")) == (id_of(BOTH),)
