@@ -7,7 +7,7 @@ Each is answered after the commit that holds what it wrote, or saw. What one of 
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -23,13 +23,25 @@ MAX_GROUP: Final = 64
 
 
 @dataclass(eq=False, slots=True)
-class _Group:
+class Group:
+    """The transaction of those who commit together; `members` have written in it."""
+
     connection: Connection
     transaction: RootTransaction
     driver: sqlite3.Connection
     members: int = 0
     ended: threading.Event = field(default_factory=threading.Event)
     failure: JournalUnavailable | None = None
+
+    def begin_again(self) -> None:
+        """Take back all that was written in it, which must be nobody's but the caller's; others may write between."""
+        assert not self.members, "what others wrote is theirs"
+        self.transaction.rollback()
+        try:
+            self.transaction = self.connection.begin()
+        except BaseException:
+            self.driver.rollback()
+            raise
 
 
 class GroupCommit:
@@ -41,26 +53,30 @@ class GroupCommit:
         self._counting = threading.Lock()
         self._queued = 0
         self._connection: Connection | None = None
-        self._group: _Group | None = None
+        self._group: Group | None = None
         self._whose_turn: int | None = None
 
     @contextmanager
-    def turn(self, *, in_parts: bool = False) -> Iterator[Connection]:
+    def turn(self) -> Iterator[Connection]:
         """Wait for one's turn, write in the block, and return once the group is committed.
 
-        What leaves the block is raised after that commit, and what was written in it is taken back (`in_parts`: the
-        block has each of its parts taken `alone`). Raises `JournalUnavailable` where the group could not be committed;
-        then nobody of it wrote anything.
+        What leaves the block is raised after that commit, and what was written in it is taken back. Raises
+        `JournalUnavailable` where the group could not be committed; then nobody of it wrote anything.
         """
+        with self.turn_of_many() as group, alone(group.driver):
+            yield group.connection
+
+    @contextmanager
+    def turn_of_many(self) -> Iterator[Group]:
+        """Wait for a turn as above, for a block that takes back by itself what its parts did wrong."""
         assert self._whose_turn != threading.get_ident(), "a write transaction inside another would wait for itself"
         refused: BaseException | None = None
         with self._next():
             group = self._group or self._begin()
             self._whose_turn = threading.get_ident()
             try:
-                # One around the others would keep all pages that any of them changes.
-                with machine_errors(), nullcontext() if in_parts else alone(group.driver):
-                    yield group.connection
+                with machine_errors():
+                    yield group
             except BaseException as error:  # noqa: BLE001 - it is raised again below, once the others are served
                 refused = error
             finally:
@@ -97,18 +113,18 @@ class GroupCommit:
             self._connection = self._engine.connect()
         return self._connection
 
-    def _begin(self) -> _Group:
+    def _begin(self) -> Group:
         with machine_errors():
             try:
                 connection = self._held()
-                group = _Group(connection, connection.begin(), driver_of(connection))
+                group = Group(connection, connection.begin(), driver_of(connection))
             except (DBAPIError, JournalUnavailable):
                 self._drop()
                 raise
         self._group = group
         return group
 
-    def _end_turn(self, group: _Group, refused: BaseException | None) -> None:
+    def _end_turn(self, group: Group, refused: BaseException | None) -> None:
         try:
             still_in_transaction(group.driver)
         except JournalUnavailable as failure:
@@ -123,12 +139,13 @@ class GroupCommit:
             self._commit(group)
         self._group = None
         if group.failure is not None:
-            with suppress(DBAPIError):
-                group.transaction.rollback()
+            if group.connection.get_transaction() is group.transaction:
+                with suppress(DBAPIError):
+                    group.transaction.rollback()
             self._drop()
         group.ended.set()
 
-    def _commit(self, group: _Group) -> None:
+    def _commit(self, group: Group) -> None:
         try:
             with machine_errors():
                 group.transaction.commit()

@@ -15,9 +15,9 @@ from sqlalchemy.exc import IntegrityError
 
 from change_executor import lifecycle
 from change_executor.errors import AnotherIsOpen, NoSuchProposal, VersionChanged
-from change_executor.journal import chain, coverage, schema
+from change_executor.journal import batch, chain, coverage, schema
 from change_executor.journal.engine import Glance, driver_of, machine_errors, reader_engine, writer_engine
-from change_executor.journal.group import GroupCommit, alone
+from change_executor.journal.group import GroupCommit
 from change_executor.journal.statement import Statement
 from change_executor.lifecycle import Event
 from shared.proposal import State
@@ -325,21 +325,19 @@ class Journal:
     def write_all(self, acts: Sequence[Callable[[Writing], _Found]]) -> list[_Found | Exception]:
         """Let acts write one after the other in one transaction; return what each returned, or raised.
 
-        What one of them did wrong is taken back alone. All have ended when this returns, and what is told holds: it is
-        after the commit. Raises `JournalUnavailable` where nothing of it could be committed.
+        What one of them did wrong is taken back alone; where it had written, all of them are called once more, and what
+        they came to before is forgotten. All have ended when this returns, and what is told holds: it is after the
+        commit. Raises `JournalUnavailable` where nothing of it could be committed.
         """
-        ended: list[_Found | Exception] = []
-        with self._group.turn(in_parts=True) as connection:
-            for act in acts:
-                try:
-                    with machine_errors(), alone(driver_of(connection)):
-                        writing = Writing(connection, self._clock())
-                        found = act(writing)
-                        writing.state_texts()
-                except Exception as error:  # noqa: BLE001 - it is for whoever handed in the act
-                    ended.append(error)
-                else:
-                    ended.append(found)
+        with self._group.turn_of_many() as group:
+
+            def perform(act: Callable[[Writing], _Found]) -> _Found:
+                writing = Writing(group.connection, self._clock())
+                found = act(writing)
+                writing.state_texts()
+                return found
+
+            ended = batch.each_of(group, acts, perform)
         if not all(isinstance(each, Exception) for each in ended):
             self._tell_listeners()
         return ended
