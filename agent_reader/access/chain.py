@@ -10,7 +10,7 @@ still be verified from it.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +18,13 @@ import apsw
 import msgspec
 
 NO_DIGEST: Final = bytes(32)
+
+_ALL: Final = (
+    "SELECT key, at, agent, token_id, method, account, email_ids, parts, octets, peer, bodies, digest FROM reads "
+    "ORDER BY key"
+)
+# What comes of values that were put there by another hand, and have not even the shape of ours.
+_NOT_OURS: Final = (ValueError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +101,22 @@ def anchor(connection: apsw.Connection) -> Link:
 
 def verify(connection: apsw.Connection, expected: Link | None) -> Verified:
     """Walk the chain from its anchor; `expected` is a head that somebody wrote down earlier."""
-    start = anchor(connection)
+    try:
+        start = anchor(connection)
+    except _NOT_OURS:
+        none = Link(0, NO_DIGEST)
+        return Verified(0, none, none, "the anchor is not what was written")
     wrong, rows, last = "", 0, start
     met = expected is None or expected == start or expected.key < start.key
-    for row, digest in _rows(connection):
+    for key, *columns, digest in connection.execute(_ALL):
         rows += 1
-        if row.key != last.key + 1:
-            wrong = f"between row {last.key} and row {row.key} rows are missing"
-        elif row.digest(last.digest) != digest:
-            wrong = f"row {row.key} is not what was written"
+        if key != last.key + 1:
+            wrong = f"between row {last.key} and row {key} rows are missing"
+        elif not _is_as_written(key, columns, last.digest, digest):
+            wrong = f"row {key} is not what was written"
         if wrong:
             break
-        last = Link(row.key, digest)
+        last = Link(key, digest)
         met = met or last == expected
     if not wrong:
         made = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'reads'").get
@@ -116,14 +127,12 @@ def verify(connection: apsw.Connection, expected: Link | None) -> Verified:
     return Verified(rows, start, last, wrong)
 
 
-def _rows(connection: apsw.Connection) -> Iterable[tuple[Row, bytes]]:
-    rows = connection.execute(
-        "SELECT key, at, agent, token_id, method, account, email_ids, parts, octets, peer, bodies, digest FROM reads "
-        "ORDER BY key"
-    )
-    for key, at, agent, token_id, method, account, email_ids, parts, octets, peer, bodies, digest in rows:
-        try:
-            ids, of_ids = json.loads(email_ids), json.loads(parts)
-        except ValueError:
-            ids, of_ids = [], {}
-        yield Row(key, at, agent, token_id, method, account, ids, of_ids, octets, peer, bodies), bytes(digest or b"")
+def _is_as_written(key: int, columns: Sequence[Any], previous: bytes, digest: object) -> bool:
+    at, agent, token_id, method, account, email_ids, parts, octets, peer, bodies = columns
+    try:
+        ids, of_ids = json.loads(email_ids), json.loads(parts)
+        return (
+            Row(key, at, agent, token_id, method, account, ids, of_ids, octets, peer, bodies).digest(previous) == digest
+        )
+    except _NOT_OURS:
+        return False

@@ -12,6 +12,7 @@ import msgspec
 from agent_reader.access import chain
 from agent_reader.access.agents import Agent
 from shared.link import OpenedState, Read, WasOpened
+from shared.settings import ConfigurationError
 
 # A row that names more would not fit in an answer of the private socket; a longer list takes several rows.
 MAX_EMAIL_IDS_IN_A_ROW: Final = 500
@@ -146,7 +147,10 @@ def page(
 def lines(
     connection: apsw.Connection, agent: str | None, since: datetime | None, email_id: str | None, limit: int
 ) -> list[Line]:
-    """Return the newest lines, oldest of them first; each of `agent`, `since` and `email_id` narrows where given."""
+    """Return the newest lines, oldest of them first; each of `agent`, `since` and `email_id` narrows where given.
+
+    Raises `ConfigurationError` where one of them was put there by another hand and is no line.
+    """
     rows = connection.execute(
         "SELECT key, at, agent, token_id, method, account, email_ids, parts, octets, peer, bodies FROM reads "
         "WHERE (:agent IS NULL OR agent = :agent) AND at >= :since AND (:id IS NULL OR instr(email_ids, :id)) "
@@ -159,23 +163,31 @@ def lines(
             "limit": limit,
         },
     )
-    found = [
-        Line(
+    return [_line(row) for row in rows][::-1]
+
+
+def _line(row: Sequence[Any]) -> Line:
+    key, at, agent, token_id, method, account, email_ids, parts, octets, peer, bodies = row
+    try:
+        return Line(
             key=int(key),
             at=moment_of(at),
-            agent=str(name),
+            agent=str(agent),
             token_id=str(token_id),
             method=str(method),
             account=str(account),
             email_ids=tuple(json.loads(email_ids)),
-            parts=json.loads(parts),
+            parts=dict(json.loads(parts)),
             octets=int(octets),
             peer=str(peer),
             has_bodies=bool(bodies),
         )
-        for key, at, name, token_id, method, account, email_ids, parts, octets, peer, bodies in rows
-    ]
-    return found[::-1]
+    except (ValueError, TypeError, OverflowError):
+        raise ConfigurationError(
+            "[store]",
+            f"row {key} of the read log is not what was written.",
+            "`agent-reader reads verify` says from where on; ask for newer lines with --since or --limit.",
+        ) from None
 
 
 def octets_since(connection: apsw.Connection, token_id: str, since: datetime) -> int:

@@ -19,6 +19,7 @@ from agent_reader.access import Access, Agent, Shown, migrations
 from agent_reader.access.chain import Link
 from agent_reader.scope import Depth, Scope
 from shared.link import OpenedState
+from shared.settings import ConfigurationError
 from shared.tokens import TokenKind, new_token
 from tests.agent_reader.mirrored import START, Moment
 
@@ -51,7 +52,9 @@ def test_the_digest_is_the_one_that_the_document_says(tmp_path: Path) -> None:
     [
         ("at", 1), ("agent", "'x'"), ("token_id", "'x'"), ("method", "'x'"), ("account", "'x'"), ("email_ids", "'[]'"),
         ("parts", "'{}'"), ("octets", 1), ("peer", "'x'"), ("bodies", 0), ("digest", "x'00'"),
-        ("email_ids", "'no JSON'"),
+        ("email_ids", "'no JSON'"), ("email_ids", "'3'"), ("email_ids", "x'ff'"), ("parts", "'[1]'"),
+        ("parts", "'{\"M1\": 3}'"), ("parts", f"'{'[' * 100_000}'"), ("digest", "'x'"),
+        ("at", "'x'"), ("octets", "x'00'"),
     ],
 )  # fmt: skip
 def test_a_change_of_any_column_is_found(tmp_path: Path, column: str, value: str | int) -> None:
@@ -61,6 +64,24 @@ def test_a_change_of_any_column_is_found(tmp_path: Path, column: str, value: str
         assert ("", 3) == (access.verify().wrong, access.verify().rows)
         access._writer.execute(f"UPDATE reads SET {column} = {value} WHERE key = 2")
         assert "row 2" in access.verify().wrong
+
+
+def test_an_anchor_that_is_none_is_found(tmp_path: Path) -> None:
+    with Access(tmp_path, Moment(), secrets.token_bytes) as access:
+        access.record(CLERK, [Shown("Email/get", "shop", ("M1",))])
+        access._writer.execute("INSERT INTO anchor (row, key, digest, last_at, pruned_at) VALUES (1, 'q', x'00', 0, 0)")
+        assert "anchor" in access.verify().wrong
+
+
+@pytest.mark.parametrize(("column", "value"), [("email_ids", "'3'"), ("parts", "'7'"), ("at", "'x'"), ("at", 2**62)])
+def test_a_line_that_is_none_is_named_to_whoever_lists_it(tmp_path: Path, column: str, value: str | int) -> None:
+    with Access(tmp_path, Moment(), secrets.token_bytes) as access:
+        access.record(CLERK, [Shown("Email/get", "shop", ("M1",))] * 3)
+        access._writer.execute(f"UPDATE reads SET {column} = {value} WHERE key = 2")
+        with pytest.raises(ConfigurationError, match="row 2 of the read log"):
+            access.lines(agent=None, since=None, email_id=None, limit=10)
+        (line,) = access.lines(agent=None, since=None, email_id=None, limit=1)
+        assert 3 == line.key
 
 
 def test_what_is_old_is_let_go_and_the_rest_is_verified_from_the_anchor(tmp_path: Path) -> None:
