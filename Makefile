@@ -13,6 +13,9 @@ demo: ## the whole path on a sample mailbox; ARGS=--unattended signs by itself a
 	@deploy/environment demo $(VENV)
 	@exec $(BIN)/python -m deploy.demo $(ARGS)
 
+# An environment may forbid Python to keep what it compiled, as containers do; here hundreds of programs start, and each
+# would compile all of itself anew.
+test: export PYTHONDONTWRITEBYTECODE =
 test: ## what the tests need, then the tests; ARGS goes to pytest
 	@deploy/environment dev $(VENV)
 	@deploy/test_packages

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.houses import Houses, MailServer, furnish, houses_in
+from tests.end_to_end.furnished import furnish_by_copy
+from tests.end_to_end.houses import Houses, MailServer, houses_in
 from tests.servers.dovecot import Dovecot
 
 
@@ -15,7 +16,7 @@ def mail_server(dovecot: Dovecot, executor_port: int | None = None) -> MailServe
 def houses(dovecot: Dovecot, tmp_path: Path) -> Iterator[Houses]:
     """Both houses in front of a Dovecot where the executor may also move back; not started yet."""
     with houses_in(tmp_path, mail_server(dovecot)) as made:
-        furnish(made)
+        furnish_by_copy(made)
         yield made
 
 

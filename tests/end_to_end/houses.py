@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import signal
 import socket
 import sqlite3
@@ -12,12 +13,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 import httpx
 
 import deploy.demo.person
+from change_executor.journal.open import open_journal
+from change_executor.review.links import new_link
 from tests.servers.ports import free_port
 
 BIN: Final = Path(sys.executable).parent
@@ -72,7 +76,7 @@ class House:
 
     def _environment(self) -> dict[str, str]:
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "PYTHONPATH") if name in os.environ}
-        return kept | {"PYTHONDONTWRITEBYTECODE": "1"} | self.environment
+        return kept | self.environment
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command of this house to its end."""
@@ -253,6 +257,13 @@ class Person(deploy.demo.person.Person):
     def sign_in_first_time(self) -> None:
         """Spend a link made on the machine, and set a password."""
         self.sign_in_by_link(self._houses.executor.said("user", "link", PERSON).strip().splitlines()[-1], PASSWORD)
+
+    def come_in(self) -> None:
+        """Do the same with a link that this process made, as the command makes it."""
+        url = f"sqlite:///{self._houses.executor.folder / 'journal.db'}"
+        with closing(open_journal(url, lambda: datetime.now(UTC), may_create=False)) as journal:
+            secret = new_link(journal, PERSON, secrets.token_bytes)
+        self.sign_in_by_link(f"#{secret}", PASSWORD)
 
     def can_decide(self, proposal_id: str, action: str = "approve") -> httpx.Response:
         """Wait until the page offers this action."""

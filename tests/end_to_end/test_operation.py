@@ -55,7 +55,7 @@ def test_a_monitor_sees_the_whole_path_and_no_log_holds_a_word_of_it(dovecot: Do
     assert 409 == houses.intake("POST", "/v1/proposals", json=again).status_code
     assert 401 == houses.intake("GET", "/v1/queues", token="mwp_canarytoken").status_code
     with Person(houses) as person:
-        person.sign_in_first_time()
+        person.come_in()
         person.decide(moved, "approve")
         person.decide(rejected, "reject", reason=REFUSAL)
         houses.reaches(moved, "applied")
@@ -128,7 +128,7 @@ def test_a_lost_journal_is_put_back_by_commands_and_nothing_moves_until_a_person
     houses.executor.start()
     first, second = (houses.propose(houses.found(f"number {number}")) for number in range(2))
     with Person(houses) as person:
-        person.sign_in_first_time()
+        person.come_in()
         person.decide(first, "approve")
         houses.reaches(first, "applied")
         # Approved and held: the copy is of this moment, and the move comes after it.

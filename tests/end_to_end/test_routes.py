@@ -87,14 +87,14 @@ def test_g5_no_token_opens_the_other_house_or_a_decision(dovecot: Dovecot, runni
 
     # Positive control: a person's session decides on the very same route.
     with Person(running) as person:
-        person.sign_in_first_time()
+        person.come_in()
         person.decide(proposal_id, "approve")
     assert "applied" == running.reaches(proposal_id, "applied")["state"]
 
 
 def test_a_session_cookie_opens_neither_door_of_the_agent(running: Houses, proposal_id: str) -> None:
     with Person(running) as person:
-        person.sign_in_first_time()
+        person.come_in()
         cookies = dict(person.browser.cookies)
         assert cookies
     for base, routes in (

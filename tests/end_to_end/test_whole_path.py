@@ -120,7 +120,7 @@ def test_a_rejected_or_withdrawn_proposal_moves_nothing(dovecot: Dovecot, runnin
     before = dovecot.snapshot()
     rejected, withdrawn = (running.propose(running.found(subject)) for subject in ("Reject me", "Withdraw me"))
     with Person(running) as person:
-        person.sign_in_first_time()
+        person.come_in()
         assert person.decide(rejected, "reject", reason="She still waits for an answer").status_code == 200
     view = running.reaches(rejected, "rejected")
     assert "She still waits for an answer" == view["decision"]["reason"]
@@ -151,7 +151,7 @@ def test_a_mail_server_that_is_down_loses_no_proposal(dovecot: Dovecot, running:
     assert "pending" == running.proposal(proposal_id)["state"]
     dovecot.start()
     with Person(running) as person:
-        person.sign_in_first_time()
+        person.come_in()
         person.decide(proposal_id, "approve")
     assert "moved" == running.reaches(proposal_id, "applied")["outcome"]["code"]
 
@@ -165,7 +165,7 @@ def test_a_reader_that_is_down_loses_no_proposal(dovecot: Dovecot, running: Hous
     assert "reader_unreachable" == waiting["code"]
     running.reader.start()
     with Person(running) as person:
-        person.sign_in_first_time()
+        person.come_in()
         person.decide(proposal_id, "approve")
     assert "moved" == running.reaches(proposal_id, "applied")["outcome"]["code"]
 
@@ -174,7 +174,7 @@ def test_g9_the_stop_button_outlives_a_restart(dovecot: Dovecot, running: Houses
     dovecot.deliver("Incoming", letter("Halt"))
     proposal_id = running.propose(running.found("Halt"))
     with Person(running) as person:
-        person.sign_in_first_time()
+        person.come_in()
         person.can_decide(proposal_id)
         running.executor.said("stop")
         running.executor.stop()

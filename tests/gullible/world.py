@@ -18,7 +18,8 @@ from agent_reader.relay.relay import Relay
 from change_executor.evidence.reading import Readable
 from tests.agent_reader.mcp.desk import outside
 from tests.agent_reader.mcp.mails import CANARY
-from tests.end_to_end.houses import Houses, MailServer, eventually, furnish, houses_in
+from tests.end_to_end.furnished import furnish_by_copy
+from tests.end_to_end.houses import Houses, MailServer, eventually, houses_in
 from tests.gullible.agent import GullibleAgent, Step
 from tests.gullible.mails import hostile_mails
 from tests.servers.dovecot import Dovecot
@@ -105,7 +106,7 @@ def world(folder: Path, seed: int) -> Iterator[World]:
         with houses_in(folder, server) as houses:
             config = houses.executor.config
             config.write_text(config.read_text().replace('incoming = "Incoming"\n', _CAP))
-            furnish(houses)
+            furnish_by_copy(houses)
             houses.reader.start()
             houses.executor.start()
             eventually(lambda: _count(houses) == len(mails), "the first sync")
