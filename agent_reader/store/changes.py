@@ -1,6 +1,7 @@
 """What one transaction makes different, each object once."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class DataType(StrEnum):
@@ -9,6 +10,11 @@ class DataType(StrEnum):
     EMAIL = "Email"
     MAILBOX = "Mailbox"
     THREAD = "Thread"
+
+
+# Beside a Mailbox's own row: what became of other Mailboxes, and nothing of its own, is why it was updated. Who sees it
+# and none of those is told nothing; no type that anybody asks for.
+BY_OTHERS: Final = "MailboxByOthers"
 
 
 class ChangeKind(StrEnum):
@@ -25,6 +31,7 @@ class Changes:
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[DataType, str], ChangeKind] = {}
+        self._by_others: set[str] = set()
 
     def note(self, data_type: DataType, object_id: str, kind: ChangeKind) -> None:
         """Note a change; what was created and destroyed within one transaction was never there."""
@@ -35,9 +42,16 @@ class Changes:
         else:
             self._kinds[place] = after
 
+    def note_by_others(self, mailbox_id: str) -> None:
+        """Note that a Mailbox is another by what became of others; the last of all that is noted."""
+        if self._kinds.get((DataType.MAILBOX, mailbox_id), ChangeKind.COUNTED) is ChangeKind.COUNTED:
+            self._by_others.add(mailbox_id)
+        self.note(DataType.MAILBOX, mailbox_id, ChangeKind.UPDATED)
+
     def rows(self) -> list[tuple[str, str, str]]:
         """Return (type, id, kind) of each."""
-        return [(data_type.value, object_id, kind.value) for (data_type, object_id), kind in self._kinds.items()]
+        own = [(data_type.value, object_id, kind.value) for (data_type, object_id), kind in self._kinds.items()]
+        return [*own, *((BY_OTHERS, mailbox_id, ChangeKind.UPDATED.value) for mailbox_id in self._by_others)]
 
 
 def together(before: ChangeKind | None, after: ChangeKind) -> ChangeKind | None:

@@ -221,14 +221,14 @@ def note_moved_places(writing: Writing) -> None:
         return
     alike = {_alike(name) for name in writing.moved}
     rows = list(
-        writing.connection.execute("SELECT key, name, delimiter, attributes FROM mailboxes WHERE standing <> 'pending'")
+        writing.connection.execute("SELECT id, name, delimiter, attributes FROM mailboxes WHERE standing <> 'pending'")
     )
-    for key, name, delimiter, attributes in rows:
+    for mailbox_id, name, delimiter, attributes in rows:
         # Which Threads count as unread depends on which Mailbox is the trash.
         bears_other_role = _TRASH in writing.attributes or (writing.attributes and _telling(json.loads(attributes)))
         above = {name[:end] for end in range(len(name)) if delimiter and name.startswith(delimiter, end)}
         if bears_other_role or _alike(name) in alike or not writing.moved.isdisjoint(above):
-            writing.note_mailbox(int(key), ChangeKind.UPDATED)
+            writing.changes.note_by_others(str(mailbox_id))
 
 
 def _alike(name: str) -> str:

@@ -80,8 +80,6 @@ emails = Table(
     Index("emails_held", "held_tick"),
     Index("emails_kept", "kept", "key"),
     Index("emails_by_place", "place", "thread_key", "id"),
-    # A third of the other's size: Threads are counted with a look for each hit.
-    Index("emails_threads_by_place", "place", "thread_key"),
     comment="An Email: one content, however many copies.",
 )
 
@@ -141,6 +139,24 @@ threads = Table(
     comment="A Thread. Its Emails name it; it never merges with another.",
 )
 
+thread_pages = Table(
+    "thread_pages",
+    metadata,
+    Column("page", Integer, primary_key=True, comment="of a thousand places"),
+    Column(
+        "threads", LargeBinary, nullable=False, comment="four octets for each place: a key, or zeros; thread_pages.py"
+    ),
+    comment="The Thread of each place in the search table.",
+)
+
+thread_chunks = Table(
+    "thread_chunks",
+    metadata,
+    Column("chunk", Integer, primary_key=True, comment="of 256 pages"),
+    Column("version", Integer, nullable=False, comment="another with each change to one of its pages"),
+    comment="Which pages there are, and whether they are those that were read before.",
+)
+
 thread_links = Table(
     "thread_links",
     metadata,
@@ -190,7 +206,7 @@ intake = Table(
 changes = Table(
     "changes",
     metadata,
-    Column("type", String, primary_key=True, comment="Email, Mailbox or Thread"),
+    Column("type", String, primary_key=True, comment="Email, Mailbox, Thread, or MailboxByOthers: see `changes.py`"),
     Column("state", Integer, primary_key=True),
     Column("id", String, primary_key=True),
     Column("kind", String, nullable=False, comment="created, updated, counted (a Mailbox's counts only) or destroyed"),

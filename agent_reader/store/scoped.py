@@ -19,7 +19,7 @@ import apsw
 from agent_reader.scope import Depth, Scope
 from agent_reader.store import tokens
 from agent_reader.store.emails import KEY_SHIFT
-from agent_reader.store.scoped_changes import changes_view
+from agent_reader.store.scoped_changes import changes_view, mailbox_changes
 from agent_reader.store.writing import seconds
 
 # FTS5 reads its own tables by statements of its own; what they hold is no word of any message in the clear.
@@ -118,6 +118,7 @@ def last_state(connection: apsw.Connection, after: int) -> int | None:
 def _views(connection: apsw.Connection, scope: Scope) -> dict[str, str]:
     """The views by name, each after those that it is made from."""
     mailbox = "" if scope.mailboxes is None else f" AND {{}} {_IN_MAILBOXES}"
+    in_mailboxes = None if scope.mailboxes is None else _IN_MAILBOXES
     inside = _Inside(scope)
     in_a_mailbox = (
         "1"
@@ -155,9 +156,10 @@ def _views(connection: apsw.Connection, scope: Scope) -> dict[str, str]:
         "search": _search_view(connection, scope),
         # Numbers without a message: where a date would stand.
         "email_places": "SELECT p.key, p.place FROM main.emails p",
-        "changes": changes_view(_IN_MAILBOXES if scope.mailboxes is not None else None, inside.now_or_once),
-        "mailbox_changes": "SELECT r.state FROM main.changes r WHERE r.type = 'Mailbox' AND r.kind <> 'counted'"
-        + ("" if scope.mailboxes is None else " AND r.id IN (SELECT id FROM temp.granted_mailboxes)"),
+        "thread_pages": "SELECT p.page, p.threads FROM main.thread_pages p",
+        "thread_chunks": "SELECT c.chunk, c.version FROM main.thread_chunks c",
+        "changes": changes_view(in_mailboxes, inside.now_or_once),
+        "mailbox_changes": f"SELECT r.state FROM {mailbox_changes(in_mailboxes)}",
         "hidden_emails": _hidden_view(scope, inside, in_a_mailbox),
     }
 

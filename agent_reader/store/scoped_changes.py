@@ -11,6 +11,7 @@ the counts of a Mailbox with those of its Threads; none of that is told by `chan
 from collections.abc import Callable
 from typing import Final
 
+from agent_reader.store.changes import BY_OTHERS
 from agent_reader.store.writing import KEYWORDS_CHANGED, UNREAD_CHANGED
 
 _SOURCE: Final = (
@@ -29,6 +30,23 @@ def changes_view(in_mailboxes: str | None, inside: Callable[[str], str]) -> str:
     """
     seen = _Seen(in_mailboxes, inside)
     return f"{seen.emails()} UNION ALL {seen.threads()} UNION ALL {seen.mailboxes()} UNION ALL {seen.counts()}"
+
+
+def mailbox_changes(in_mailboxes: str | None) -> str:
+    """Return what follows FROM: changes `r` of Mailboxes themselves, not of their counts; more conditions may follow.
+
+    Of what became of a Mailbox by others (`BY_OTHERS`), as far as one of those is seen that became another by itself.
+    """
+    told = "main.changes r WHERE r.type = 'Mailbox' AND r.kind <> 'counted'"
+    if in_mailboxes is None:
+        return told
+    ids = f"(SELECT b.id FROM main.mailboxes b WHERE b.key {in_mailboxes})"
+    by_itself = (
+        f"SELECT 1 FROM main.changes o WHERE o.type = 'Mailbox' AND o.state = r.state AND o.kind <> 'counted' "
+        f"AND o.id IN {ids} AND NOT EXISTS (SELECT 1 FROM main.changes w WHERE w.type = '{BY_OTHERS}' "
+        "AND w.state = o.state AND w.id = o.id)"
+    )
+    return f"{told} AND r.id IN {ids} AND EXISTS ({by_itself})"
 
 
 class _Seen:
@@ -59,13 +77,8 @@ class _Seen:
         )
 
     def mailboxes(self) -> str:
-        of_scope = ""
-        if self._in_mailboxes is not None:
-            of_scope = f" AND r.id IN (SELECT m.id FROM main.mailboxes m WHERE m.key {self._in_mailboxes})"
-        return (
-            "SELECT r.type, r.state, r.id, r.kind, r.at FROM main.changes r "
-            f"WHERE r.type = 'Mailbox' AND r.kind <> 'counted'{of_scope}"
-        )
+        told = mailbox_changes(self._in_mailboxes)
+        return f"SELECT r.type, r.state, r.id, r.kind, r.at FROM {told}"
 
     def counts(self) -> str:
         touched = (
@@ -77,8 +90,8 @@ class _Seen:
             f"SELECT DISTINCT 'Mailbox', c.state, m.id, 'counted', c.at FROM {_SOURCE} JOIN main.mailboxes m "
             f"ON m.key IN ({touched}) WHERE {self._inside('c.email_key')} AND ({self._before} OR {self._after}) "
             f"AND ({self._moved()} OR c.changed & {UNREAD_CHANGED}){of_scope} AND m.standing <> 'pending' "
-            "AND NOT EXISTS (SELECT 1 FROM main.changes r WHERE r.type = 'Mailbox' AND r.state = c.state "
-            "AND r.id = m.id AND r.kind <> 'counted')"
+            f"AND NOT EXISTS (SELECT 1 FROM {mailbox_changes(self._in_mailboxes)} AND r.state = c.state "
+            "AND r.id = m.id)"
         )
 
     def _shown(self, column: str) -> str:

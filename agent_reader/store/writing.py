@@ -7,7 +7,7 @@ from typing import Final
 
 import apsw
 
-from agent_reader.store.changes import ChangeKind, Changes, DataType
+from agent_reader.store.changes import BY_OTHERS, ChangeKind, Changes, DataType
 
 # What became different of an Email besides its mailboxes, as bits.
 KEYWORDS_CHANGED: Final = 1
@@ -86,15 +86,15 @@ class Writing:
 
     def forget_changes(self, before: int) -> None:
         """Forget the changes before a moment, and remember from which state on they are whole."""
-        for data_type in DataType:
+        for data_type in (*(each.value for each in DataType), BY_OTHERS):
             # The oldest row tells whether there is anything to forget; a round need not read them all.
             oldest = self.connection.execute(
-                "SELECT at FROM changes WHERE type = ? ORDER BY state LIMIT 1", (data_type.value,)
+                "SELECT at FROM changes WHERE type = ? ORDER BY state LIMIT 1", (data_type,)
             ).get
             if oldest is None or int(oldest) >= before:
                 continue
             forgotten = self.connection.execute(
-                "DELETE FROM changes WHERE type = ? AND at < ? RETURNING state", (data_type.value, before)
+                "DELETE FROM changes WHERE type = ? AND at < ? RETURNING state", (data_type, before)
             )
             self.connection.execute(
                 "UPDATE account SET changes_from = max(changes_from, ?)", (max(state for (state,) in forgotten),)

@@ -16,9 +16,20 @@ from sqlalchemy import create_engine
 from agent_reader.query import QueryRefused, email_query, parse_email_query
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import DataType, migrations, schema
+from agent_reader.store.changes import BY_OTHERS
 from agent_reader.store.selection import All
 from shared.message import JSON
-from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, mirrored, with_attachment
+from tests.agent_reader.mirrored import (
+    ACCOUNT,
+    START,
+    Mirrored,
+    fetched,
+    id_of,
+    letter,
+    listed,
+    mirrored,
+    with_attachment,
+)
 
 INBOX = Scope(mailboxes=("inbox",), sign_in_mail=True)
 CODE = letter("Your verification code is 482913.", subject="Your verification code")
@@ -160,6 +171,63 @@ def test_hidden_mail_that_comes_in_is_counted_at_once_and_makes_no_state(account
     assert state != look()[0]
 
 
+def test_mailboxes_that_are_hidden_come_go_and_change_unseen(account: Mirrored) -> None:
+    """Where a Mailbox that is seen stands may follow from their names and roles: not for who sees it alone."""
+    scope = Scope(mailboxes=("INBOX", "Deep/Sub"), sign_in_mail=True)
+    inbox, below = listed("INBOX"), listed("Deep/Sub")
+    account.put_listing(inbox, below, listed("Secret"))
+
+    def look() -> str:
+        with account.store.snapshot(ACCOUNT, scope) as snapshot:
+            return snapshot.state
+
+    def changed(since: str) -> tuple[int, bool]:
+        with account.store.snapshot(ACCOUNT, scope) as snapshot:
+            found = snapshot.changes(DataType.MAILBOX, since, 100)
+        assert not (*found.created, *found.destroyed)
+        return len(found.updated), found.counts_only
+
+    state = look()
+    whole = account.state()
+    for hidden in (
+        [listed("Secret"), listed("Deep")],
+        [listed("Secret", "\\Trash"), listed("Deep", "\\Archive")],
+        [listed("Secret")],
+        [listed("Secret renamed")],
+        [],
+        [listed("Deep", "\\Trash")],
+    ):
+        account.put_listing(inbox, below, *hidden)
+        account.end_round()
+        assert (state, (0, False)) == (look(), changed(state)), hidden
+        assert whole != (whole := account.state())
+    account.put_listing(inbox, listed("Deep/Sub", "\\Trash"), listed("Deep"))
+    assert state != look()
+    # It became another by itself, and so the other one may have.
+    assert (2, False) == changed(state)
+    state = look()
+    account.put_listing(inbox, listed("Deep/Sub", "\\Trash"), listed("Deep", "\\Archive"))
+    account.add("INBOX", fetched(50, letter("fifty")))
+    assert (1, True) == changed(state)
+
+
+def test_what_another_mailbox_brings_about_is_counted_though_that_one_is_hidden(account: Mirrored) -> None:
+    content = letter("in both")
+    account.put_listing(listed("INBOX"), listed("Secret"), listed("Everything", "\\All"))
+    account.mirror.restart(account.handle("Everything"), 77)
+    account.add("Everything", fetched(1, content))
+    account.add("Secret", fetched(60, content))
+    with account.store.snapshot(ACCOUNT, Scope(mailboxes=("Everything",))) as snapshot:
+        assert 0 == snapshot.count(All(()))
+        before = snapshot.state
+    # A view as well now: what lies in views alone is shown in each.
+    account.put_listing(listed("INBOX"), listed("Secret", "\\Flagged"), listed("Everything", "\\All"))
+    with account.store.snapshot(ACCOUNT, Scope(mailboxes=("Everything",))) as snapshot:
+        assert (id_of(content),) == snapshot.changes(DataType.EMAIL, before, 9).created
+        found = snapshot.changes(DataType.MAILBOX, before, 9)
+        assert (1, True) == (len(found.updated), found.counts_only)
+
+
 def test_many_scopes_do_not_keep_many_files_open(account: Mirrored) -> None:
     for number in range(40):
         with account.store.snapshot(ACCOUNT, Scope(senders=(f"{number}.example",))) as snapshot:
@@ -170,15 +238,16 @@ def test_many_scopes_do_not_keep_many_files_open(account: Mirrored) -> None:
 def test_what_changed_is_forgotten_with_the_rest(account: Mirrored) -> None:
     with account.store.snapshot(ACCOUNT, INBOX) as snapshot:
         assert 2 == len(snapshot.changes(DataType.EMAIL, snapshot.state.partition("-")[0] + "-0", 100).created)
+    account.put_listing(listed("INBOX"), listed("Secret", "\\Trash"))
     account.vanish("INBOX", 1, 2)
     account.end_round()
     account.clock.now = START + timedelta(days=40)
     account.add("INBOX", fetched(5, letter("five")))
     account.end_round()
     connection = account.mirror._connection
-    assert [(0,), (0,), (1,)] == [
+    assert [(0,), (0,), (1,), (0,)] == [
         connection.execute(f"SELECT count(*) FROM {table}").fetchone()
-        for table in ("gone_emails", "sign_in_emails", "email_changes")
+        for table in ("gone_emails", "sign_in_emails", "email_changes", f"changes WHERE type = '{BY_OTHERS}'")
     ]
 
 
