@@ -15,7 +15,7 @@ from typing import Final
 import apsw
 
 from agent_reader import migrating
-from agent_reader.store import blobs, header_search, migrations, search, set_aside
+from agent_reader.store import blobs, header_search, migrations, reading, search, set_aside
 from shared.settings import ConfigurationError
 
 _FILE_MODE: Final = 0o600
@@ -98,7 +98,7 @@ def _prepared(path: Path, epoch: str, boot: str | None) -> apsw.Connection:
         elif boot is None or boot != known_boot:
             connection.execute("UPDATE account SET boot = ?, skip = ?", (boot, _STATES_SKIPPED))
         set_aside.forget_older_readings(connection)
-        search.make(connection)
+        search.make(connection, reading.words_of)
         blobs.make(connection)
     except BaseException:
         connection.close()

@@ -160,6 +160,11 @@ def sender_of(addresses: JSON) -> tuple[str, str]:
             return "", ""
 
 
+def words_of(message: Message) -> tuple[str, ...]:
+    """Return the folded words of a message, kept or whole, and the tokens of its header; of the body what was kept."""
+    return _words(message, _text(message, "Subject"), readable_text(message))
+
+
 def signs_in(message: Message) -> bool:
     """Whether a message, kept or whole, holds what signs somebody in."""
     return _signs_in(_text(message, "Subject"), readable_text(message))

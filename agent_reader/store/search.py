@@ -9,17 +9,19 @@ word), so that it has no second opinion, and no older Unicode than ours, on what
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Final
 
 import apsw
 
 from agent_reader.store import document, tokens
+from shared.message import Message
 
 # Raised whenever the table's shape, the folding or the tokens change: the table is then made anew at the next start.
-SHAPE: Final = 7
-_SHAPE_WITH_THESE_HEADER_TOKENS: Final = 5
+SHAPE: Final = 8
+# Where words are folded as they are now, and the header's tokens stand with them.
+_SHAPE_WITH_THESE_WORDS: Final = 8
 
 
 class Column(StrEnum):
@@ -95,8 +97,11 @@ def join_pieces(connection: apsw.Connection, *, is_first_step: bool) -> bool:
     return connection.total_changes() - before > 1
 
 
-def make(connection: apsw.Connection) -> None:
-    """Make the search table, or make it anew from the mirror where it has another shape or is missing."""
+def make(connection: apsw.Connection, words_of: Callable[[Message], Sequence[str]]) -> None:
+    """Make the search table, or make it anew from the mirror where it has another shape or is missing.
+
+    `words_of` gives the words of a kept message where those beside it were folded in another way.
+    """
     with connection:
         shape = connection.execute("SELECT search_shape FROM account").get
         exists = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'search'").get is not None
@@ -108,8 +113,8 @@ def make(connection: apsw.Connection) -> None:
             connection.execute("UPDATE account SET state = state + 1, changes_from = state + 1")
         connection.execute(_CREATE)
         connection.execute("INSERT INTO search (search, rank) VALUES ('pgsz', ?)", (_PAGE_OCTETS,))
-        if shape < _SHAPE_WITH_THESE_HEADER_TOKENS:
-            _keep_header_tokens(connection)
+        if shape < _SHAPE_WITH_THESE_WORDS:
+            _keep_words(connection, words_of)
         _fill(connection)
         connection.execute("INSERT INTO search (search) VALUES ('optimize')")
         connection.execute("UPDATE account SET search_shape = ?", (SHAPE,))
@@ -133,10 +138,8 @@ def _fill(connection: apsw.Connection) -> None:
         put(connection, place, token_text, unpack_words(words))
 
 
-def _keep_header_tokens(connection: apsw.Connection) -> None:
-    """Keep the header's tokens with words that were kept without them, or with those of an earlier shape."""
+def _keep_words(connection: apsw.Connection, words_of: Callable[[Message], Sequence[str]]) -> None:
     for (key,) in connection.execute("SELECT key FROM email_texts").fetchall():
-        packed, kept = connection.execute("SELECT words, document FROM email_texts WHERE key = ?", (key,)).get
-        words = unpack_words(packed)[: len(Column)]
-        words.append(tokens.header_tokens(document.unpack(kept).fields))
-        connection.execute("UPDATE email_texts SET words = ? WHERE key = ?", (pack_words(words), key))
+        kept = connection.execute("SELECT document FROM email_texts WHERE key = ?", (key,)).get
+        words = pack_words(words_of(document.unpack(kept)))
+        connection.execute("UPDATE email_texts SET words = ? WHERE key = ?", (words, key))

@@ -115,6 +115,23 @@ def test_the_search_table_is_made_anew_where_its_shape_is_another(tmp_path: Path
         assert account.query(filter=both).ids == (id_of(octets),)
 
 
+def test_words_that_were_folded_in_another_way_are_made_anew_from_what_is_kept(tmp_path: Path) -> None:
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX")
+        octets = letter("Счёт №1234 ⭐", subject="Grüße")
+        account.add("INBOX", fetched(1, octets))
+        account.store.close()
+        connection = connect(_file(account))
+        older = search.pack_words(["", "", "", "", "grusse", "счет no1234", ""])
+        connection.execute("UPDATE email_texts SET words = ?", (older,))
+        connection.execute("UPDATE account SET search_shape = ?", (search.SHAPE - 1,))
+        connection.close()
+        account.reopen()
+        for condition in ({"text": "счет 1234"}, {"body": "⭐"}, {"subject": "grusse"}):
+            assert account.found(**condition) == {id_of(octets)}
+        assert account.found(text="no1234") == set()
+
+
 def test_a_reader_cannot_write_through_a_snapshot(tmp_path: Path) -> None:
     with mirrored(tmp_path / "store") as account:
         account.begin("INBOX")

@@ -36,6 +36,14 @@ from agent_reader.store.fold import TOKEN_MARK, fold, sort_order
         ("हिन्दी है।", "हिन्दी है"),
         ("שָׁלוֹם", "שלום"),
         ("آمَنَ", "امن"),
+        ("محـــمد", "محمد"),
+        ("کتابی", "كتابي"),
+        ("٣٤ ۱۲۳ १२ ๑๒", "34 123 12 12"),
+        ("Łódź Đức Ærø Søren", "lodz duc aero soren"),
+        ("№1234 Acme™ 2½", "no 1234 acme tm 2 1 2"),
+        ("nº1234 Mª", "no 1234 ma"),
+        ("⭐⏰ ▶ go", "⭐ ⏰ ▶ go"),
+        ("--- ► → • ▪", ""),
     ],
 )
 def test_words_are_folded(text: str, words: str) -> None:
