@@ -20,8 +20,8 @@ from agent_reader.query.agent_properties import (
     text_of_attachment,
     texts_in,
 )
-from agent_reader.query.email_content import content_as_asked, written_once
-from agent_reader.query.email_get import Put, digest_of, is_whole, joined, reads_messages, row_asked, row_of
+from agent_reader.query.email_content import ContentAsked
+from agent_reader.query.email_get import Put, digest_of, is_whole, joined, row_asked, row_of
 from agent_reader.query.email_get_arguments import EmailGetArguments, parse_email_get
 from agent_reader.query.errors import invalid
 from agent_reader.query.kept_readings import KeptReading, KeptReadings
@@ -120,10 +120,12 @@ class _Giving:
         self._snapshot, self._asked, self._fetching = snapshot, asked, fetching
         self._put, self._go_on, self._readings = put, go_on, readings
         self._budget = Budget(asked.max_total_bytes)
-        self._row = row_asked(asked.plain)
+        # Whole: the windows are cut from it.
+        self._content = ContentAsked(replace(asked.plain, max_body_value_bytes=0))
+        self._row = row_asked(self._content.names)
         # A budget says how much of what is written is given, not what is written.
         self._question = digest_of(replace(asked, plain=replace(asked.plain, ids=None), max_total_bytes=None))
-        self.has_to_read = bool(asked.agent_properties) or reads_messages(asked.plain)
+        self.has_to_read = bool(asked.agent_properties or self._content.names.of_message)
         self.cut = list[bytes]()
 
     def give(self, email: StoredEmail) -> bool:
@@ -144,8 +146,8 @@ class _Giving:
 
     def _read_and_give(self, email: StoredEmail) -> bool:
         times_asked = self._fetching.times_asked
-        content, texts = _content(self._snapshot, email, self._asked, self._fetching, self._readings)
-        written = _written(email, content, texts)
+        content, texts = self._read(email)
+        written = self._written(email, content, texts)
         # What the mail server gave, or did not, is nothing that the store keeps.
         if self._fetching.times_asked == times_asked and is_whole(email, has_to_read=self.has_to_read):
             self._snapshot.written.keep(email.id, self._question, email.source, written)
@@ -153,25 +155,19 @@ class _Giving:
             return True
         if not self._budget.can_hold(len(row_of(email, self._row)), content, texts):
             return False
-        return self._give_whole(email, _written(email, content, texts))
+        return self._give_whole(email, self._written(email, content, texts))
 
+    def _written(self, email: StoredEmail, content: dict[str, JSON], texts: Iterable[Windowed]) -> Written:
+        return self._content.written(content, (text.rest(email.id) for text in texts if text.is_cut))
 
-def _written(email: StoredEmail, content: dict[str, JSON], texts: Iterable[Windowed]) -> Written:
-    return written_once(content, (text.rest(email.id) for text in texts if text.is_cut))
-
-
-def _content(
-    snapshot: Snapshot,
-    email: StoredEmail,
-    asked: AgentEmailGetArguments,
-    fetching: "_Fetching",
-    readings: KeptReadings,
-) -> tuple[dict[str, JSON], list[Windowed]]:
-    # Read once here also where it is too large to be kept for the request, and not at all where nothing asks for it.
-    kept = cache(lambda: readings.of(snapshot, email))
-    answer = content_as_asked(email, replace(asked.plain, max_body_value_bytes=0), lambda: kept().message)
-    depth = snapshot.scope.depth
-    return answer, extend(answer, asked, kept, lambda: Attached(kept().message, depth, lambda: fetching.message(email)))
+    def _read(self, email: StoredEmail) -> tuple[dict[str, JSON], list[Windowed]]:
+        # Once also where it is too large to be kept for the request, and not at all where nothing asks for it.
+        kept = cache(lambda: self._readings.of(self._snapshot, email))
+        answer = self._content.taken_apart(email, lambda: kept().message)
+        depth = self._snapshot.scope.depth
+        return answer, extend(
+            answer, self._asked, kept, lambda: Attached(kept().message, depth, lambda: self._fetching.message(email))
+        )
 
 
 def extend(

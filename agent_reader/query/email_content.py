@@ -5,13 +5,12 @@ alone. For all else the message is taken apart.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from agent_reader.query.email_get_arguments import EmailGetArguments
-from agent_reader.query.shown_email import parts_of, shows_text
+from agent_reader.query.shown_email import PartsShown, shows_text
 from agent_reader.scope import Depth
 from agent_reader.store.body_texts import BodyText, read_texts
 from agent_reader.store.document import StoredPart
@@ -51,6 +50,8 @@ _IN_SUMMARY: Final = frozenset(
 )
 _TEXTS: Final = "bodyValues"
 
+_encode: Final = msgspec.json.Encoder().encode
+
 
 class Names(NamedTuple):
     """Properties by where they come from: those of the `row` may change, those of the `content` never do.
@@ -63,8 +64,6 @@ class Names(NamedTuple):
     of_message: tuple[str, ...]
 
 
-# A page of messages asks for the same of each, and so do most pages.
-@lru_cache(maxsize=256)
 def names_of(properties: tuple[str, ...] | None) -> Names:
     """Return the properties that are asked for, each once; None for the RFC's default."""
     # RFC 8620 §5.1: the id is always there.
@@ -77,55 +76,59 @@ def names_of(properties: tuple[str, ...] | None) -> Names:
     )
 
 
-def content_at_hand(email: StoredEmail, asked: EmailGetArguments) -> Content | None:
-    """Return what is asked of an Email's content where the message need not be taken apart for it, None elsewhere."""
-    names = names_of(asked.properties)
-    values: Content = {}
-    if names.of_message:
-        texts = _texts_at_hand(email, asked) if names.of_message == (_TEXTS,) else None
-        if texts is None:
-            return None
-        values[_TEXTS] = {text.part_id: _value_of(text, asked.max_body_value_bytes) for text in texts}
-    return _in_order(email, names, values)
+class ContentAsked:
+    """What one answer says of the content of its Emails: the same of each, so it is looked at once what that is."""
 
+    def __init__(self, asked: EmailGetArguments) -> None:
+        self.names = names_of(asked.properties)
+        self._asked = asked
+        self._has_texts_alone = self.names.of_message == (_TEXTS,) and not asked.fetch_all
+        self._parts = PartsShown()
 
-def content_as_asked(email: StoredEmail, asked: EmailGetArguments, read_message: Callable[[], Message]) -> Content:
-    """Return those properties of one Email that are asked for and never change."""
-    names = names_of(asked.properties)
-    values: Content = {}
-    if names.of_message:
-        message = read_message()
-        values = email_json(
-            message,
-            properties=names.of_message,
-            body_properties=DEFAULT_BODY_PROPERTIES if asked.body_properties is None else asked.body_properties,
-            fetch_text=asked.fetch_text,
-            fetch_html=asked.fetch_html,
-            fetch_all=asked.fetch_all,
-            max_body_value_octets=asked.max_body_value_bytes,
+    def at_hand(self, email: StoredEmail) -> Content | None:
+        """Return what is asked of an Email where the message need not be taken apart for it, None elsewhere."""
+        values: Content = {}
+        if self.names.of_message:
+            packed = email.source[1]
+            if packed is None or not self._has_texts_alone or email.depth is Depth.HEADERS:
+                return None
+            texts = read_texts(packed, of_text=self._asked.fetch_text, of_html=self._asked.fetch_html)
+            if texts is None:
+                return None
+            most = self._asked.max_body_value_bytes
+            values[_TEXTS] = {text.part_id: _value_of(text, most) for text in texts}
+        return self._in_order(email, values)
+
+    def taken_apart(self, email: StoredEmail, read_message: Callable[[], Message]) -> Content:
+        """Return what is asked of an Email, whatever it is."""
+        values: Content = {}
+        if self.names.of_message:
+            message = read_message()
+            asked = self._asked
+            values = email_json(
+                message,
+                properties=self.names.of_message,
+                body_properties=DEFAULT_BODY_PROPERTIES if asked.body_properties is None else asked.body_properties,
+                fetch_text=asked.fetch_text,
+                fetch_html=asked.fetch_html,
+                fetch_all=asked.fetch_all,
+                max_body_value_octets=asked.max_body_value_bytes,
+            )
+            _say_what_is_not_kept(message, values)
+        return self._in_order(email, values)
+
+    def written(self, content: Content, cut: Iterable[JSON] = ()) -> Written:
+        """Return the JSON of what is said of an Email, and which of its texts go on."""
+        return Written(
+            _encode(content)[1:-1], self._parts.of(content), shows_text(content), tuple([_encode(each) for each in cut])
         )
-        _say_what_is_not_kept(message, values)
-    return _in_order(email, names, values)
 
-
-def written_once(content: Content, cut: Iterable[JSON] = ()) -> Written:
-    """Return what an answer says of an Email's content, and which of its texts go on."""
-    members = msgspec.json.encode(content)[1:-1]
-    return Written(members, parts_of(content), shows_text(content), tuple(map(msgspec.json.encode, cut)))
-
-
-def _in_order(email: StoredEmail, names: Names, values: Content) -> Content:
-    if len(names.of_message) == len(names.content):
-        return values
-    summary = email.summary_as_written()
-    return {name: summary[name] if name in _IN_SUMMARY else values[name] for name in names.content}
-
-
-def _texts_at_hand(email: StoredEmail, asked: EmailGetArguments) -> list[BodyText] | None:
-    packed = email.source[1]
-    if packed is None or asked.fetch_all or email.depth is Depth.HEADERS:
-        return None
-    return read_texts(packed, of_text=asked.fetch_text, of_html=asked.fetch_html)
+    def _in_order(self, email: StoredEmail, values: Content) -> Content:
+        names = self.names
+        if len(names.of_message) == len(names.content):
+            return values
+        known = email.summary_as_written() | values
+        return {name: known[name] for name in names.content}
 
 
 def _value_of(text: BodyText, max_octets: int) -> Mapping[str, JSON]:

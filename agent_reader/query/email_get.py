@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agent_reader.query.email_content import content_as_asked, content_at_hand, names_of, written_once
+from agent_reader.query.email_content import ContentAsked, Names
 from agent_reader.query.email_get_arguments import EmailGetArguments, check_asked
 from agent_reader.query.results import GetResult
 from agent_reader.query.shown_email import ShownEmail
@@ -65,15 +65,15 @@ def email_get_as_asked(
     be named is the caller's business. `go_on` is called before each message and raises where nobody waits for the rest.
     """
     missing = dict.fromkeys(asked.ids or ())
-    ids, row, question = list(missing), row_asked(asked), digest_of(replace(asked, ids=None))
-    has_to_read = reads_messages(asked)
+    content, question = ContentAsked(asked), digest_of(replace(asked, ids=None))
+    ids, row, has_to_read = list(missing), row_asked(content.names), bool(content.names.of_message)
     with closing(snapshot.each_email(ids, with_documents=has_to_read)) as emails:
         for email in emails:
             go_on()
             del missing[email.id]
             written = snapshot.written.find(email.id, question, email.source)
             if written is None:
-                written = _written(snapshot, email, asked, go_on)
+                written = _written(snapshot, email, content, go_on)
                 if is_whole(email, has_to_read=has_to_read):
                     snapshot.written.keep(email.id, question, email.source, written)
             put(*joined(email, row, written))
@@ -82,22 +82,17 @@ def email_get_as_asked(
     return tuple(missing)
 
 
-def _written(snapshot: Snapshot, email: StoredEmail, asked: EmailGetArguments, go_on: Callable[[], None]) -> Written:
-    at_hand = content_at_hand(email, asked)
+def _written(snapshot: Snapshot, email: StoredEmail, content: ContentAsked, go_on: Callable[[], None]) -> Written:
+    at_hand = content.at_hand(email)
     if at_hand is not None:
-        return written_once(at_hand)
+        return content.written(at_hand)
     with snapshot.room.place(email.size, go_on):
-        return written_once(content_as_asked(email, asked, partial(snapshot.message_of, email)))
+        return content.written(content.taken_apart(email, partial(snapshot.message_of, email)))
 
 
 def digest_of(question: object) -> bytes:
     """Return a digest of a question, a value whose repr says all of it: what was written for it is found by that."""
     return hashlib.sha256(repr(question).encode("utf-8", "surrogatepass")).digest()
-
-
-def reads_messages(asked: EmailGetArguments) -> bool:
-    """Whether a property is asked for that is not in the row or the summary of an Email."""
-    return bool(names_of(asked.properties).of_message)
 
 
 def is_whole(email: StoredEmail, *, has_to_read: bool) -> bool:
@@ -109,9 +104,9 @@ def is_whole(email: StoredEmail, *, has_to_read: bool) -> bool:
 Row = Sequence[tuple[str, Callable[[StoredEmail], Any]]]
 
 
-def row_asked(asked: EmailGetArguments) -> Row:
+def row_asked(names: Names) -> Row:
     """Return the properties that are asked for and may change."""
-    return [(name, _ROW[name]) for name in names_of(asked.properties).row]
+    return [(name, _ROW[name]) for name in names.row]
 
 
 def joined(email: StoredEmail, row: Row, written: Written) -> tuple[bytes, ShownEmail]:

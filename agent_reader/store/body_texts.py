@@ -78,7 +78,7 @@ def read_texts(packed: bytes, *, of_text: bool, of_html: bool) -> list[BodyText]
             return []
         # No further than to the end of the last: the HTML beside a text stands behind it, and is often ten times as
         # long.
-        needed = max(place.end for place in places)
+        needed = max([place.end for place in places])
         unpacked = zlib.decompressobj().decompress(packed, max(needed, 1))
         if len(unpacked) < needed:
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,8 +14,7 @@ import pytest
 
 from agent_reader.keep import Keep
 from agent_reader.query import email_get_as_asked, parse_email_get
-from agent_reader.query.email_content import Content, content_as_asked, content_at_hand
-from agent_reader.query.email_get_arguments import EmailGetArguments
+from agent_reader.query.email_content import ContentAsked
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import body_texts, document
 from agent_reader.store.body_texts import BodyText
@@ -67,15 +67,14 @@ def emails(snapshot: Snapshot) -> list[StoredEmail]:
     return list(snapshot.each_email([id_of(each) for each in LETTERS], with_documents=True))
 
 
-def taken_apart(snapshot: Snapshot, email: StoredEmail, asked: EmailGetArguments) -> Content:
-    return content_as_asked(email, asked, lambda: snapshot.message_of(email))
-
-
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_what_is_at_hand_is_what_the_message_says_octet_by_octet(account: Mirrored, question: dict[str, Any]) -> None:
-    asked = parse_email_get(question)
+    asked = ContentAsked(parse_email_get(question))
     with account.store.snapshot(ACCOUNT) as snapshot:
-        found = [(content_at_hand(email, asked), taken_apart(snapshot, email, asked)) for email in emails(snapshot)]
+        found = [
+            (asked.at_hand(email), asked.taken_apart(email, partial(snapshot.message_of, email)))
+            for email in emails(snapshot)
+        ]
     at_hand = [(short, whole) for short, whole in found if short is not None]
     assert len(at_hand) >= len(GOLDEN) // 2
     assert [msgspec.json.encode(short) for short, _ in at_hand] == [msgspec.json.encode(whole) for _, whole in at_hand]
