@@ -58,7 +58,10 @@ def open_journal(url: str, clock: Clock, *, may_create: bool = True) -> Journal:
 
 
 def journal_path(url: str) -> Path:
-    """Return the file of a `sqlite:///PATH` address, absolute. Raises `ConfigurationError` for one without a file."""
+    """Return the file of a `sqlite:///PATH` address, whatever links lead to it: locks lie beside the file itself.
+
+    Raises `ConfigurationError` for an address without a file.
+    """
     database = make_url(url).database
     if not database or database == ":memory:" or database.startswith("file:"):
         raise ConfigurationError(
@@ -66,7 +69,8 @@ def journal_path(url: str) -> Path:
             "names no file; a journal that ends with the process is none.",
             "Write it as sqlite:////var/lib/change-executor/journal.db",
         )
-    return Path(database).absolute()
+    # Not Path.resolve, to which a ring of links is a mistake of ours; opening it says what it is.
+    return Path(os.path.realpath(database))
 
 
 @contextlib.contextmanager

@@ -329,12 +329,17 @@ def test_a_server_that_never_answers_does_not_hold_up_a_stop(
         again.close()
 
 
-def test_a_second_worker_on_one_journal_does_not_start(office: Office) -> None:
+def test_g6_a_second_worker_on_one_journal_does_not_start(office: Office, tmp_path: Path) -> None:
     office.worker.start()
     with pytest.raises(ConfigurationError, match="another change-executor"):
         office.hire().start()
-    with pytest.raises(ConfigurationError, match="another change-executor"):
-        take_worker_lock(office.workshop.settings.journal.url)
+    url = office.workshop.settings.journal.url
+    # To SQLite a link is the file that it leads to.
+    link = tmp_path / "link.db"
+    link.symlink_to(journal_path(url))
+    for address in (url, f"sqlite:///{link}"):
+        with pytest.raises(ConfigurationError, match="another change-executor"):
+            take_worker_lock(address)
 
 
 def test_ended_proposals_lose_their_texts_in_time(office: Office) -> None:
