@@ -210,6 +210,8 @@ class Apply:
         ending = carry_out(session, task, commit, note, self._checkpoint)
         self._checkpoint(checkpoints.OUTCOME_BEFORE)
         with self._journal.writing() as writing:
+            if ending.event is Event.ABSENT and _may_have_run_late(writing, task):
+                ending = Ending(Event.DOUBT)
             if begun and ending.event is not Event.DOUBT:
                 moves.conclude(writing, begun[0], ending.event.value, ending.new_uid)
             conclude_errand(writing, task, ending)
@@ -228,6 +230,18 @@ class Apply:
         with self._journal.writing() as writing:
             if writing.proposal(proposal.id).version == proposal.version:
                 end(writing, proposal, Event.REFUSED, outcome)
+
+
+def _may_have_run_late(writing: Writing, task: Errand) -> bool:
+    """Begin an earlier intent of an errand again, if its command may have taken the message away after all.
+
+    Nothing is sent for it: reconcile looks where that command would have put the message.
+    """
+    earlier = moves.not_seen_to_run(writing.connection, task.proposal.id, task.kind)
+    if earlier is None or earlier.source_uid != task.source_uid:
+        return False
+    moves.begin(writing, earlier)
+    return True
 
 
 def conclude_errand(writing: Writing, task: Errand, ending: Ending) -> None:

@@ -98,7 +98,16 @@ def _check(session: MoveSession, errand: Errand, checkpoint: Checkpoint) -> _Rea
     method = method_on(session, errand.queue)
     if method is None:
         return Ending(Event.NOTHING_SENT, waiting=Waiting.MOVE_NOT_OFFERED)
+    # Before the source is read: what comes into the target from here on has a UID from the one recorded on, whoever
+    # brings it there; also an earlier command of ours that wakes up late.
+    target = session.status(errand.target)
+    elsewhere = _elsewhere(session, errand)
+    checkpoint(checkpoints.TARGET_ASKED)
     opened = session.select(errand.source)
+    if opened.uidvalidity == target.uidvalidity:
+        if _are_one(session, errand):
+            return Ending(Event.NOTHING_SENT, waiting=Waiting.SAME_MAILBOX)
+        opened = session.select(errand.source)
     checkpoint(checkpoints.SOURCE_OPENED)
     if opened.read_only:
         return Ending(Event.REFUSED, _refusal(errand))
@@ -110,9 +119,6 @@ def _check(session: MoveSession, errand: Errand, checkpoint: Checkpoint) -> _Rea
         return Ending(Event.ABSENT, Outcome.MESSAGE_GONE)
     if message.sha256 != errand.octets_sha256:
         return Ending(Event.CHANGED, Outcome.MESSAGE_CHANGED)
-    target = session.status(errand.target)
-    elsewhere = _elsewhere(session, errand)
-    checkpoint(checkpoints.TARGET_ASKED)
     intent = Intent(
         proposal=errand.proposal.id,
         kind=errand.kind,
@@ -130,6 +136,19 @@ def _check(session: MoveSession, errand: Errand, checkpoint: Checkpoint) -> _Rea
         elsewhere=elsewhere,
     )
     return _Ready(intent, message.flags)
+
+
+def _are_one(session: MoveSession, errand: Errand) -> bool:
+    """Whether the target is the open source under another name: while both were empty the examination could not tell.
+
+    Some servers give every mailbox the same UIDVALIDITY, so the message must lie in both at the same UID.
+    """
+    here = session.fetch(errand.source_uid)
+    session.examine(errand.target)
+    there = session.fetch(errand.source_uid)
+    if here is None or there is None:
+        return False
+    return (here.sha256, here.internaldate) == (there.sha256, there.internaldate)
 
 
 def _elsewhere(session: MoveSession, errand: Errand) -> dict[str, tuple[int, int]]:

@@ -8,9 +8,9 @@ Checkpoint = Callable[[str], None]
 
 CLAIM_BEFORE: Final = "claim:before"
 CLAIM_COMMITTED: Final = "claim:committed"
+TARGET_ASKED: Final = "target:asked"
 SOURCE_OPENED: Final = "source:opened"
 MESSAGE_READ: Final = "message:read"
-TARGET_ASKED: Final = "target:asked"
 INTENT_BEFORE: Final = "intent:before"
 INTENT_COMMITTED: Final = "intent:committed"
 MOVE_BEFORE: Final = "move:before"
@@ -38,9 +38,9 @@ CHECKPOINTS: Final = (
     EVIDENCE_COMMITTED,
     CLAIM_BEFORE,
     CLAIM_COMMITTED,
+    TARGET_ASKED,
     SOURCE_OPENED,
     MESSAGE_READ,
-    TARGET_ASKED,
     INTENT_BEFORE,
     INTENT_COMMITTED,
     MOVE_BEFORE,

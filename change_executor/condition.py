@@ -32,6 +32,7 @@ HINDRANCE_OF: Final[Mapping[Waiting, Hindrance]] = MappingProxyType(
         Waiting.NO_STARTTLS: Hindrance.MAIL_SERVER,
         Waiting.SECRET_UNREADABLE: Hindrance.MAIL_SERVER,
         Waiting.MAILBOX_REFUSED: Hindrance.MAIL_SERVER,
+        Waiting.SAME_MAILBOX: Hindrance.MAIL_SERVER,
         Waiting.MOVE_NOT_OFFERED: Hindrance.MAIL_SERVER,
         Waiting.READER_UNREACHABLE: Hindrance.READER,
         Waiting.READER_REFUSED: Hindrance.READER,

@@ -49,6 +49,8 @@ class Waiting(StrEnum):
     # a file of the login (its secret, its CA) cannot be read, or the secret's command failed
     SECRET_UNREADABLE = "secret_unreadable"  # noqa: S105 - a code
     MAILBOX_REFUSED = "mailbox_refused"
+    # both names of the move are of one mailbox, so that nothing would be moved
+    SAME_MAILBOX = "same_mailbox"
     # the server offers no MOVE any more, and the queue does not allow copying, or UIDPLUS is missing too
     MOVE_NOT_OFFERED = "move_not_offered"
     QUEUE_NOT_CONFIGURED = "queue_not_configured"

@@ -157,6 +157,28 @@ def under_way(connection: Connection, proposal_id: str) -> Move | None:
     return None if row is None else Move.from_row(row)
 
 
+_NOT_SEEN_TO_RUN: Final = Statement(
+    select(schema.moves)
+    .where(
+        schema.moves.c.proposal == bindparam("wanted"),
+        schema.moves.c.kind == bindparam("kind"),
+        schema.moves.c.conclusion == bindparam("conclusion"),
+    )
+    .order_by(schema.moves.c.id)
+    .limit(1)
+)
+
+
+def not_seen_to_run(connection: Connection, proposal_id: str, kind: MoveKind) -> Intent | None:
+    """Return the first intent of a proposal whose message was found only where it lay when the quiet time was over.
+
+    Its command was taken for lost, and may have run since.
+    """
+    conclusion = "found_in_source" if kind is MoveKind.MOVE else "found_in_target"
+    row = _NOT_SEEN_TO_RUN.first(connection, {"wanted": proposal_id, "kind": kind.value, "conclusion": conclusion})
+    return None if row is None else Move.from_row(row).intent
+
+
 def last_moved(connection: Connection, proposal_id: str) -> Move | None:
     """Return the move by which a proposal's message came to lie where it lies, or None where nobody knows its UID."""
     row = (

@@ -61,6 +61,10 @@ WAITING: Final = {
         "Someone has to mend that file or its owner; the log names it."
     ),
     Waiting.MAILBOX_REFUSED: "The mail server does not open one of the mailboxes. Someone has to mend its rights.",
+    Waiting.SAME_MAILBOX: (
+        "The destination is the incoming mailbox under another name. "
+        "Someone has to give the queue another mailbox in executor.toml."
+    ),
     Waiting.QUEUE_NOT_CONFIGURED: "The configuration no longer has this queue or destination.",
     Waiting.READER_UNREACHABLE: "The reader does not answer, so nobody knows where to look. It is tried again.",
     Waiting.READER_REFUSED: (

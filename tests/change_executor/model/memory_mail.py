@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from shared.imap_login import ImapLogin
 
-UIDVALIDITY = 7
 MAILBOXES = ("Incoming", "Processed", "Escalate", "Archive")
+UIDVALIDITY = {name: 7 + number for number, name in enumerate(MAILBOXES)}
 
 
 class Fate(StrEnum):
@@ -78,13 +78,13 @@ class MemorySession:
 
     def select(self, mailbox: str) -> OpenedMailbox:
         self._opened = mailbox
-        return OpenedMailbox(UIDVALIDITY, self._mail.uidnext[mailbox], read_only=False)
+        return OpenedMailbox(UIDVALIDITY[mailbox], self._mail.uidnext[mailbox], read_only=False)
 
     def examine(self, mailbox: str) -> OpenedMailbox:
         return self.select(mailbox)
 
     def status(self, mailbox: str) -> MailboxStatus:
-        return MailboxStatus(UIDVALIDITY, self._mail.uidnext[mailbox], len(self._mail.mailboxes[mailbox]))
+        return MailboxStatus(UIDVALIDITY[mailbox], self._mail.uidnext[mailbox], len(self._mail.mailboxes[mailbox]))
 
     def fetch(self, uid: int, *, spool: bool = False) -> SeenMessage | None:
         octets = self._mail.mailboxes[self._opened].get(uid)
@@ -126,7 +126,7 @@ class MemorySession:
             raise Died
         if fate is Fate.ANSWER_LOST:
             return MoveReply(Answer.UNKNOWN)
-        return MoveReply(Answer.OK, None if new_uid is None else CopyUid(UIDVALIDITY, uid, new_uid))
+        return MoveReply(Answer.OK, None if new_uid is None else CopyUid(UIDVALIDITY[target], uid, new_uid))
 
 
 def run_move(

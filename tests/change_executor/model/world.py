@@ -308,7 +308,7 @@ class World:
 
     def locate(self, account: str, email_id: str) -> Located:  # noqa: ARG002 - as the link
         copies = [
-            Copy(uidvalidity=UIDVALIDITY, uid=uid)
+            Copy(uidvalidity=UIDVALIDITY["Incoming"], uid=uid)
             for uid, octets in self.mail.mailboxes["Incoming"].items()
             if _id(octets) == email_id
         ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ from change_executor.connections import Connections
 from change_executor.lifecycle import Event
 from change_executor.mover import Mover
 from tests.change_executor.moving.workshop import QUIET_SECONDS, Workshop
+from tests.servers.processes import await_end, send
 from tests.servers.proxy import BreakingProxy, BreakPoint
 
 if TYPE_CHECKING:
@@ -116,6 +118,56 @@ def test_an_orphaned_command_that_runs_late_is_not_repeated(dovecot: Dovecot, tm
     workshop.reconcile.reconcile(proposal)
     assert ("applied", "moved", None) == workshop.told(proposal)
     assert {"Processed": 1} == workshop.copies()
+    workshop.close()
+
+
+@pytest.mark.parametrize("wakes", ["between", "target:asked", "message:read"])
+@pytest.mark.parametrize("undo", [False, True], ids=["move", "undo"])
+def test_g6_an_orphan_that_runs_after_the_quiet_time_is_found_where_it_put_the_message(
+    dovecot: Dovecot, tmp_path: Path, wakes: str, *, undo: bool
+) -> None:
+    frozen: list[int] = []
+
+    def thaw() -> None:
+        for pid in frozen:
+            send(pid, signal.SIGCONT)
+        await_end(frozen)
+
+    def at(name: str) -> None:
+        if not frozen and name == "move:before":
+            frozen.extend(dovecot.freeze("executor"))
+        elif name == wakes:
+            thaw()
+
+    workshop = Workshop(dovecot, tmp_path)
+    proposal = workshop.approved(workshop.deliver())
+    if undo:
+        workshop.apply.move(proposal)
+        workshop.happen(proposal, Event.UNDO)
+    act = workshop.apply.undo if undo else workshop.apply.move
+    workshop.apply._checkpoint = at
+    workshop.apply._mover = Mover(Connections(session_seconds=1.5))
+    act(proposal)
+    workshop.apply._mover = workshop.mover
+    workshop.reconcile.reconcile(proposal)
+    workshop.clock.advance(seconds=QUIET_SECONDS)
+    workshop.reconcile.reconcile(proposal)
+    if undo:
+        assert ("applied", "undo_did_not_happen", None) == workshop.told(proposal)
+        workshop.happen(proposal, Event.UNDO)
+    else:
+        assert ("approved", None, None) == workshop.told(proposal)
+    if wakes == "between":
+        thaw()
+    act(proposal)
+    workshop.reconcile.reconcile(proposal)
+    ended = ("undone", "moved_back", None) if undo else ("applied", "moved", None)
+    assert ended == workshop.told(proposal)
+    assert {"Incoming" if undo else "Processed": 1} == workshop.copies()
+    if not undo:
+        workshop.happen(proposal, Event.UNDO)
+        workshop.apply.undo(proposal)
+        assert ("undone", "moved_back", None) == workshop.told(proposal)
     workshop.close()
 
 

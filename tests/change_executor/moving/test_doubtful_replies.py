@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from change_executor.connections import Connections
     from change_executor.journal.journal import Journal, Writing
-    from change_executor.looking import OpenedMailbox
+    from change_executor.looking import MailboxStatus, OpenedMailbox
     from shared.imap_login import ImapLogin
     from tests.servers.dovecot import Dovecot
 
@@ -161,6 +161,47 @@ def test_a_source_that_is_open_for_reading_only_gets_no_move(dovecot: Dovecot, t
     Apply(workshop.journal, workshop.settings, _Mover(workshop.connections)).move(proposal)
     assert ("failed", "server_refused", None) == workshop.told(proposal)
     assert not [line for line in dovecot.commands("executor") if b"UID MOVE" in line]
+    workshop.close()
+
+
+@pytest.mark.parametrize("is_one", [True, False])
+def test_g3_a_destination_that_is_incoming_under_another_name_gets_no_move(
+    dovecot: Dovecot, tmp_path: Path, *, is_one: bool
+) -> None:
+    # While both are empty no examination can tell, and a MOVE would only give the message another UID.
+    incoming = dovecot.snapshot()["Incoming"].uidvalidity
+
+    class _TwoNames(MoveSession):
+        def _of(self, mailbox: str) -> str:
+            return "Incoming" if is_one else mailbox
+
+        def examine(self, mailbox: str) -> OpenedMailbox:
+            return dataclasses.replace(super().examine(self._of(mailbox)), uidvalidity=incoming)
+
+        def status(self, mailbox: str) -> MailboxStatus:
+            # As servers do that give every mailbox the same UIDVALIDITY.
+            return dataclasses.replace(super().status(self._of(mailbox)), uidvalidity=incoming)
+
+        def move_one(self, uid: int, target: str) -> MoveReply:
+            reply = super().move_one(uid, self._of(target))
+            return _with(reply, uidvalidity=incoming)
+
+    class _Mover(Mover):
+        @contextmanager
+        def session(
+            self, login: ImapLogin, mailboxes: Iterable[str], *, copying: bool = False
+        ) -> Iterator[MoveSession]:
+            with workshop.connections.opened(login, move_table_for(mailboxes, copying=copying)) as client:
+                yield _TwoNames(client, login.id)
+
+    workshop = Workshop(dovecot, tmp_path)
+    # Another message at the same UID makes no one mailbox of two.
+    dovecot.deliver("Processed", b"Subject: older\r\n\r\nhello\r\n")
+    proposal = workshop.approved(workshop.deliver())
+    Apply(workshop.journal, workshop.settings, _Mover(workshop.connections)).move(proposal)
+    ended = ("approved", None, "same_mailbox") if is_one else ("applied", "moved", None)
+    assert ended == workshop.told(proposal)
+    assert is_one is not any(b"UID MOVE" in line for line in dovecot.commands("executor"))
     workshop.close()
 
 
