@@ -317,7 +317,7 @@ def _role(text: str) -> "Role":
 
 
 def _published(files: list[Path]) -> dict[int, str]:
-    from change_executor.heads import published_heads  # noqa: PLC0415 - with the command
+    from change_executor.heads import heads_together, published_heads  # noqa: PLC0415 - with the command
 
     found: dict[int, str] = {}
     for file in files:
@@ -330,7 +330,7 @@ def _published(files: list[Path]) -> dict[int, str]:
         if not heads:
             _tell(f"{file} tells no head.")
             raise typer.Exit(_MISTAKE)
-        found |= heads
+        found = heads_together(found, heads)
     return found
 
 

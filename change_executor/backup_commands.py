@@ -83,14 +83,14 @@ def _settings(config: Path) -> "ExecutorSettings":
 
 
 def _published(files: list[Path]) -> dict[int, str]:
-    from change_executor.heads import published_heads  # noqa: PLC0415 - with the command
+    from change_executor.heads import heads_together, published_heads  # noqa: PLC0415 - with the command
     from shared.settings import ConfigurationError  # noqa: PLC0415 - with the command
 
     found: dict[int, str] = {}
     for file in files:
         try:
             with file.open(encoding="utf-8", errors="replace") as lines:
-                found |= published_heads(lines)
+                found = heads_together(found, published_heads(lines))
         except OSError as error:
             raise ConfigurationError(
                 str(file), f"cannot be read: {error.strerror}.", "Let this user read it, or give a copy with --heads."

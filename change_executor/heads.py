@@ -9,7 +9,7 @@ import errno
 import json
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,10 @@ from shared.settings import ConfigurationError
 
 _HEAD: Final = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
 _HEX_DIGITS: Final = 64
+
+# In place of a head of which another was told for the same number, and so no event's hash. Whoever made the chain anew
+# may append to the file too: a later line must not take an earlier one back.
+TOLD_APART: Final = "told apart"
 
 OPENED, TOLD, CLOSED = "journal:open", "journal:head", "journal:close"
 
@@ -115,15 +119,22 @@ class HeadPublisher:
 
 
 def published_heads(lines: Iterable[str]) -> dict[int, str]:
-    """Return the heads that a file of ours or a log tells, by their number of events.
+    """Return the heads that a file of ours or a log tells, by their number of events; `TOLD_APART` for two.
 
-    Lines that tell no head are passed over. Where two lines disagree about one number, the later is kept: both cannot
-    be in one chain, so one of them is found either way.
+    Lines that tell no head are passed over.
     """
+    return _together(filter(None, map(_head_in, lines)))
+
+
+def heads_together(*told: Mapping[int, str]) -> dict[int, str]:
+    """Return the heads of several files, by their number of events; `TOLD_APART` where two of them disagree."""
+    return _together(head for each in told for head in each.items())
+
+
+def _together(told: Iterable[tuple[int, str]]) -> dict[int, str]:
     found: dict[int, str] = {}
-    for line in lines:
-        if (head := _head_in(line)) is not None:
-            found[head[0]] = head[1]
+    for events, head in told:
+        found[events] = head if found.get(events, head) == head else TOLD_APART
     return found
 
 
