@@ -113,6 +113,9 @@ def email_query(
             ids = _window(snapshot, selection, arguments, position, limit)
     except TimeIsUp:
         raise too_slow() from None
+    if arguments.calculate_total and total is None and len(ids) < limit and (ids or not position):
+        # The list ended before the page did: it has been counted already.
+        total = position + len(ids)
     if arguments.calculate_total and total is None:
         try:
             with snapshot.time_limited(is_over):

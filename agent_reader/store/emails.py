@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final
 
-from agent_reader.store import blobs, places, search, set_aside, threads, tokens
+from agent_reader.store import blobs, places, search, set_aside, thread_pages, threads, tokens
 from agent_reader.store.changes import ChangeKind, DataType
 from agent_reader.store.reading import Reading
 from agent_reader.store.writing import KEYWORDS_CHANGED, UNREAD_CHANGED, Writing
@@ -227,6 +227,7 @@ def _put_words(
         mailbox_keys, keywords, stored.senders, has_attachment=stored.has_attachment, signs_in=stored.signs_in
     )
     search.put(writing.connection, stored.place, token_text, words)
+    thread_pages.put(writing.connection, stored.place, stored.thread_key)
 
 
 def _flag_columns(state: MessageState) -> tuple[str, int | None, int]:

@@ -13,13 +13,14 @@ import apsw
 import msgspec
 
 from agent_reader.scope import WHOLE, Depth, Scope
-from agent_reader.store import document, reading, scoped
+from agent_reader.store import document, reading, scoped, thread_pages
 from agent_reader.store.change_log import ChangeList, changes_since
 from agent_reader.store.changes import DataType
 from agent_reader.store.reading_room import ReadingRoom
 from agent_reader.store.scoped import Hidden
 from agent_reader.store.selection import Selection, without_bodies
-from agent_reader.store.statements import Order, Statement, count_statement, rows_statement
+from agent_reader.store.statements import Order, Statement, count_statement, hits_of, rows_statement
+from agent_reader.store.thread_pages import ThreadPages, TooManyThreads
 from agent_reader.store.written import MOST_OF_ONE, Source, WrittenEmails, WrittenOfAccount
 from shared.message import JSON, Message
 
@@ -112,7 +113,7 @@ class Snapshot:
     Not for two threads at once; useless after its `with` block. Its connection is narrowed to the scope
     (`scoped.narrow`), so that no statement can see more; how deep into a message one sees is decided here. Whoever
     reads messages holds a place in `room`, which all snapshots of a store have in common, as they have what was
-    `written` of Emails before.
+    `written` of Emails before and what was read of `thread_pages`.
     """
 
     connection: apsw.Connection = field(repr=False)
@@ -123,6 +124,7 @@ class Snapshot:
     hidden_kept: dict[int, Hidden] = field(default_factory=dict, repr=False)
     room: ReadingRoom = field(default_factory=ReadingRoom, repr=False)
     written: WrittenOfAccount = field(default_factory=lambda: WrittenEmails(0).seen_by("", Depth.FULL), repr=False)
+    thread_pages: ThreadPages = field(default_factory=ThreadPages, repr=False)
     _mailboxes: tuple[StoredMailbox, ...] | None = None
 
     def hidden(self) -> Hidden:
@@ -194,7 +196,9 @@ class Snapshot:
 
     def count(self, selection: Selection, *, by_thread: bool = False) -> int:
         """Return how many Emails (or Threads) are selected."""
-        return int(self._run(count_statement(self._searched(selection), by_thread=by_thread)).get)
+        searched = self._searched(selection)
+        found = self._threads_of_many(searched) if by_thread else None
+        return int(self._run(count_statement(searched, by_thread=by_thread)).get) if found is None else found
 
     def ids(
         self, selection: Selection, order: Sequence[Order], *, limit: int | None = None, offset: int = 0
@@ -309,6 +313,19 @@ class Snapshot:
     def _searched(self, selection: Selection) -> Selection:
         # Whoever may not read a text must not find out what is in it, word by word.
         return without_bodies(selection) if self.scope.depth is Depth.HEADERS else selection
+
+    def _threads_of_many(self, selection: Selection) -> int | None:
+        """How many Threads there are among many hits; None of others, which are looked up one by one."""
+        hits = hits_of(selection)
+        if hits is None:
+            return None
+        if self._run(hits.are_more_than(thread_pages.worth_hits(self.connection))).get is None:
+            return None
+        chunks = self.thread_pages.chunks(self.connection, self.account_id)
+        try:
+            return thread_pages.distinct(self._run(hits.threads_of(chunk)).get or b"" for chunk in chunks)
+        except TooManyThreads:
+            return None
 
     def _run(self, statement: Statement) -> apsw.Cursor:
         return self.connection.execute(statement.sql, statement.parameters)

@@ -28,8 +28,9 @@ from agent_reader.store.selection import (
     ThreadShare,
     Words,
 )
+from agent_reader.store.thread_pages import Chunk
 
-Parameter: TypeAlias = str | int | None
+Parameter: TypeAlias = str | int | bytes | None
 
 
 # An Email's keywords are a JSON array of ASCII without quotes inside, so a quoted one is found as it stands.
@@ -112,6 +113,36 @@ def count_statement(selection: Selection, *, by_thread: bool) -> Statement:
         groups = f"SELECT 1 FROM {source.sql} GROUP BY e.thread_key"  # noqa: S608 - closed words only
         return Statement(f"SELECT count(*) FROM ({groups})", source.parameters)  # noqa: S608 - closed words only
     return Statement(f"SELECT count(*) FROM {source.sql}", source.parameters)  # noqa: S608 - closed words only
+
+
+class Hits(NamedTuple):
+    """What follows FROM for hits that the search table tells alone."""
+
+    sql: str
+    parameters: tuple[Parameter, ...]
+
+    def are_more_than(self, count: int) -> Statement:
+        """Return the statement that has a row if they are."""
+        return Statement(f"SELECT 1 FROM {self.sql} LIMIT 1 OFFSET ?", (*self.parameters, count))  # noqa: S608 - closed words only
+
+    def threads_of(self, chunk: Chunk) -> Statement:
+        """Return the statement for the keys of their Threads, four octets each, of those at the places of a chunk."""
+        # SQLite looks at a bound for each hit once more: none where there is nothing beyond.
+        bounds, parameters = "", [chunk.threads, 1 - 4 * chunk.first, *self.parameters]
+        if chunk.follows_another:
+            bounds += f" AND {_PLACE} >= ?"
+            parameters.append(chunk.first)
+        if chunk.is_followed:
+            bounds += f" AND {_PLACE} <= ?"
+            parameters.append(chunk.last)
+        keys = f"group_concat(substr(?, {_PLACE} * 4 + ?, 4), '')"
+        return Statement(f"SELECT CAST({keys} AS BLOB) FROM {self.sql}{bounds}", tuple(parameters))  # noqa: S608 - closed words only
+
+
+def hits_of(selection: Selection) -> Hits | None:
+    """Return the hits of a selection, None where the search table does not tell all of it."""
+    source = _source(selection, needs_emails=False)
+    return Hits(source.sql, source.parameters) if source.sql.startswith("search WHERE ") else None
 
 
 class _Source(NamedTuple):

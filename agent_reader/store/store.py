@@ -26,6 +26,7 @@ from agent_reader.store.reading_pool import ReadingPool, ReadingShare, process_c
 from agent_reader.store.reading_room import ReadingRoom
 from agent_reader.store.snapshot import MailboxCounts, Snapshot
 from agent_reader.store.status import Failure, Location, MirrorStatus, Standing, read_standing, read_status
+from agent_reader.store.thread_pages import ThreadPages
 from agent_reader.store.written import WrittenEmails
 from shared.link import MAX_COPIES, AccountStatus
 
@@ -138,6 +139,7 @@ class Store:
         self._narrow: OrderedDict[tuple[str, Scope], _NarrowView] = OrderedDict()
         self._room = ReadingRoom()
         self._written = WrittenEmails()
+        self._thread_pages = ThreadPages()
         self._closed = False
 
     def account(self, account_id: str) -> AccountMirror:
@@ -180,7 +182,15 @@ class Store:
             connection.execute("BEGIN")
             epoch, state = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
             counts = self._counts[account_id]
-            yield Snapshot(connection, account_id, f"{epoch}-{state}", counts, room=self._room, written=written)
+            yield Snapshot(
+                connection,
+                account_id,
+                f"{epoch}-{state}",
+                counts,
+                room=self._room,
+                written=written,
+                thread_pages=self._thread_pages,
+            )
         finally:
             self._give_back(account_id, connection)
 
@@ -238,6 +248,7 @@ class Store:
             self._narrow.clear()
             self._mirrors.clear()
         self._written.clear()
+        self._thread_pages.clear()
 
     @contextmanager
     def _narrow_snapshot(self, account_id: str, scope: Scope) -> Iterator[Snapshot]:
@@ -250,7 +261,17 @@ class Store:
             # Hexadecimal like the other, so that it has the same form; of another scope it is a foreign one.
             own_epoch = hashlib.sha256(f"{epoch}-{told}".encode()).hexdigest()[:24]
             state = f"{own_epoch}-{view.last_state(connection, told, number)}"
-            yield Snapshot(connection, account_id, state, view.counts, scope, view.hidden, self._room, written)
+            yield Snapshot(
+                connection,
+                account_id,
+                state,
+                view.counts,
+                scope,
+                view.hidden,
+                self._room,
+                written,
+                self._thread_pages,
+            )
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

@@ -42,7 +42,7 @@ NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
 INDEX = f"mail-{ACCOUNT}.db"
 HEAD = store_migrations.HEAD
 # The oldest that a new mirror does not cost less than.
-BACK = ["0006", "0007", "0008"]
+BACK = ["0006", "0007", "0008", "0009"]
 
 
 @pytest.fixture
@@ -167,7 +167,7 @@ def test_what_is_a_lock_or_evidence_or_costs_more_than_a_new_mirror_is_refused_b
     # All of them or none.
     refused("tokens_would_open_more", *index("0008"), Target(Kind.ACCESS, "0001"))
     refused("named_twice", *index("0008"), *index("0007"))
-    for unknown in ("base", "0000", "0010", ""):
+    for unknown in ("base", "0000", "0011", ""):
         refused("unknown_revision", *index(unknown))
     downgrade_files(folder, index("0007"), tmp_path / "copies", NOW)
     refused("already_older", *index("0008"))
@@ -222,7 +222,7 @@ def test_trying_says_what_is_done_and_changes_nothing(folder: Path, tmp_path: Pa
     _, done = downgrade_files(folder, index("0006"), tmp_path / "copies", NOW)
     assert tried == done
     assert [Downgraded(INDEX, HEAD, "0006", done[0].lost)] == done
-    assert 3 == len(done[0].lost)
+    assert 4 == len(done[0].lost)
 
 
 def test_the_command_lists_tries_and_takes_back(folder: Path, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_the_command_lists_tries_and_takes_back(folder: Path, tmp_path: Path) ->
     assert f"* {HEAD}  0.1.0" in listed
     assert "access: access.db 0002" in listed
     assert said(status=2) == listed
-    assert "would be taken back from 0009 to 0008" in said("--to", "index:0008", "--dry-run")
+    assert "would be taken back from 0010 to 0008" in said("--to", "index:0008", "--dry-run")
     assert f"* {HEAD}" in said("--list")
     told = said("--to", "index:0008", "--no-index")
     assert "Copied before to" in told

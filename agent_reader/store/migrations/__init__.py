@@ -5,7 +5,7 @@ from typing import Final
 from shared.revisions import Revision, Stays
 
 # The version that this code reads and writes; a test holds it to the last file of `versions`.
-HEAD: Final = "0009"
+HEAD: Final = "0010"
 
 
 def _made_anew(why: str) -> Stays:
@@ -36,4 +36,5 @@ REVISIONS: Final = (
     Revision("0007", "0.1.0, checkouts since 2026-11-30 05:20", "places in the search table"),
     Revision("0008", "0.1.0, checkouts since 2026-11-30 09:18", "the newest first in the search table"),
     Revision("0009", "0.1.0, checkouts since 2026-11-30 09:33", "an index of Threads by place"),
+    Revision("0010", "0.1.0, checkouts since 2026-11-30 16:00", "the Threads of places, packed"),
 )
