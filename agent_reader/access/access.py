@@ -65,7 +65,8 @@ class Access:
         self.close()
 
     def close(self) -> None:
-        """Close the file, after the transaction that runs."""
+        """Close the file, after the transactions that run or wait."""
+        self._records.close()
         if self._uses:
             with contextlib.suppress(AccessUnavailable), self._transaction() as connection:
                 self._note_uses(connection)
@@ -177,11 +178,13 @@ class Access:
         `octets` of the whole answer are charged to the token first. Raises a `Problem` where its budget has no room
         for them, and `AccessUnavailable`; either way nothing may leave, and nothing is on record.
         """
-        if octets:
-            self.budgets.charge(agent, octets)
-        if not shown and not self._has_old_uses():
-            return
-        self._records.write(Record(agent, shown))
+        if self._is_charged(agent, shown, octets):
+            self._records.write(Record(agent, shown))
+
+    async def record_soon(self, agent: Agent, shown: Sequence[Shown], octets: int = 0) -> None:
+        """Do as `record` does, without holding up the event loop."""
+        if self._is_charged(agent, shown, octets):
+            await self._records.write_soon(Record(agent, shown))
 
     def reads(
         self, agent: str, since: datetime | None = None, cursor: int | None = None, limit: int = MAX_READS
@@ -218,6 +221,12 @@ class Access:
                 (microseconds(self._clock()),),
             ).fetchall()
         return [str(agent) for (agent,) in rows]
+
+    def _is_charged(self, agent: Agent, shown: Sequence[Shown], octets: int) -> bool:
+        """Charge an answer; whether there is something to put on record."""
+        if octets:
+            self.budgets.charge(agent, octets)
+        return bool(shown) or self._has_old_uses()
 
     def _octets_since(self, token_id: str, since: datetime) -> int:
         with self._look() as connection:

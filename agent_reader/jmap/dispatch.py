@@ -16,7 +16,7 @@ import msgspec
 from agent_reader.access import Shown
 from agent_reader.door.faults import Faults
 from agent_reader.jmap.asking import Asking
-from agent_reader.jmap.capabilities import Limits
+from agent_reader.jmap.capabilities import AGENT, Limits
 from agent_reader.jmap.errors import READ_ONLY, ErrorType, MethodError
 from agent_reader.jmap.methods import Absent, Change, Echo, Method, NoAccount, Read
 from agent_reader.jmap.references import Budget, Response, resolved
@@ -28,6 +28,7 @@ from agent_reader.query.errors import TIME_LIMIT, QueryRefused
 from agent_reader.query.kept_readings import KeptReadings
 from agent_reader.query.patience import Abandoned, Monotonic, Patience
 from agent_reader.scope import Scope
+from agent_reader.store.reading_room import ReadingRoom
 from agent_reader.store.snapshot import Snapshot
 
 
@@ -58,15 +59,28 @@ class Dispatch:
     blobs: BlobReader
     monotonic: Monotonic = time.monotonic
 
+    def may_be_tried(self, request: Request) -> bool:
+        """Whether an answer can be tried where nothing else happens meanwhile."""
+        # The extension reads what others only copy.
+        return AGENT not in request.using and all(
+            isinstance(method := self.methods.get(call.name), Read) and method.may_be_tried for call in request.calls
+        )
+
     def answer(
-        self, request: Request, scope: Scope, sheet: Sheet, is_abandoned: Callable[[], bool] = lambda: False
+        self,
+        request: Request,
+        scope: Scope,
+        sheet: Sheet,
+        is_abandoned: Callable[[], bool] = lambda: False,
+        room: ReadingRoom | None = None,
     ) -> Answer:
         """Write the answer to every call, of what the scope lets through, as a JSON array.
 
         Each account is seen in one state. Raises `Abandoned` once `is_abandoned`: between calls, and between messages.
+        Messages are read in `room`; left out, in that of the store.
         """
         with ExitStack() as opened:
-            running = _Running(self, request, scope, opened, sheet, is_abandoned)
+            running = _Running(self, request, scope, opened, sheet, is_abandoned, room)
             sheet.write(b"[")
             for call in request.calls:
                 if is_abandoned():
@@ -87,11 +101,12 @@ class _Running:
         opened: ExitStack,
         sheet: Sheet,
         is_abandoned: Callable[[], bool],
+        room: ReadingRoom | None,
     ) -> None:
         self.responses: list[Response] = []
         self.shown: list[Shown] = []
         self._dispatch, self._request, self._scope, self._opened = dispatch, request, scope, opened
-        self._sheet, self._is_abandoned = sheet, is_abandoned
+        self._sheet, self._is_abandoned, self._room = sheet, is_abandoned, room
         # An account that the token does not have is none.
         self._account_ids = frozenset(each for each in dispatch.account_ids if scope.allows_account(each))
         self._snapshots: dict[str, Snapshot] = {}
@@ -223,7 +238,9 @@ class _Running:
     def _snapshot(self, account_id: str) -> Snapshot:
         if account_id not in self._snapshots:
             opening = self._dispatch.snapshots.snapshot(account_id, self._scope)
-            self._snapshots[account_id] = self._opened.enter_context(opening)
+            snapshot = self._snapshots[account_id] = self._opened.enter_context(opening)
+            if self._room is not None:
+                snapshot.room = self._room
         return self._snapshots[account_id]
 
     def _refuse(self, call: Invocation, error: MethodError, before: int) -> None:

@@ -1,9 +1,10 @@
 """The routes of the JMAP server: authenticate, parse, call one function, encode."""
 
 import contextlib
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -16,12 +17,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 from structlog.typing import FilteringBoundLogger
 
-from agent_reader.access import Access, Agent
+from agent_reader.access import Access, Agent, Shown
 from agent_reader.door.faults import Faults
 from agent_reader.door.gate import HostGate, read_body, refusal
 from agent_reader.door.keeper import MOST_THREADS, Keeper, Places
 from agent_reader.door.leaving import watched
 from agent_reader.jmap import problems
+from agent_reader.jmap.attempts import Attempts
 from agent_reader.jmap.capabilities import DEFAULT_LIMITS, Limits
 from agent_reader.jmap.cross_origin import CrossOrigin
 from agent_reader.jmap.dispatch import Dispatch, Snapshots
@@ -33,12 +35,15 @@ from agent_reader.jmap.request import check_content_type, parse_request
 from agent_reader.jmap.sending import SheetResponse
 from agent_reader.jmap.session import ServedAccount, SessionMaker
 from agent_reader.jmap.sheet import Sheet
-from agent_reader.jmap.turns import Turns
 from agent_reader.query import SORT_OPTIONS, BlobReader
 from agent_reader.query.patience import Abandoned
 from agent_reader.state_watch import StateWatch
+from agent_reader.store.reading_room import RoomAtOnce
 
 _JSON: Final = "application/json"
+
+# A search and what it found take some hundred octets; this is read in a tenth of a millisecond.
+_SHORT_BODY_OCTETS: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +138,7 @@ class _Endpoints:
         # Each answer says it; an agent comes by one address and place, as a rule.
         self._session_state = lru_cache(maxsize=256)(lambda agent, base_url: sessions.session(agent, base_url)["state"])
         self._threads = anyio.CapacityLimiter(MOST_THREADS)
-        self._turns = Turns()
+        self._attempts, self._room = Attempts(time.monotonic), RoomAtOnce(Abandoned)
         self._large_bodies = LargeBodies(dispatch.limits.max_small_body_octets)
         self.download, self.event_source = downloads.answer, event_sources.answer
 
@@ -151,45 +156,48 @@ class _Endpoints:
                 limits = self._dispatch.limits
                 untrusted_body = await read_body(request, limits.max_size_request, limits.max_body_seconds)
                 base_url = self._base_url(request)
-                async with watched(request) as is_gone, self._turns.turn() as end_turn:
-                    # One hop for everything that blocks.
-                    await anyio.to_thread.run_sync(
-                        self._answer,
-                        untrusted_body,
-                        agent,
-                        base_url,
-                        sheet,
-                        is_gone,
-                        end_turn,
-                        limiter=self._threads,
-                    )
+                work = partial(self._work_out, untrusted_body, agent, base_url, sheet)
+                shown = self._tried(work, agent, len(untrusted_body))
+                if shown is None:
+                    sheet.cut(0)
+                    async with watched(request) as is_gone:
+                        # One hop for everything that blocks.
+                        shown = await anyio.to_thread.run_sync(work, is_gone, limiter=self._threads)
+            # Charged and on record before anything leaves; where either fails, nothing leaves.
+            await self._access.record_soon(agent, shown, sheet.octets)
             return SheetResponse(sheet, _JSON, holding.pop_all())
 
     async def upload(self, _request: Request, _agent: Agent) -> Response:
         raise problems.upload_refused()
 
-    def _answer(
+    def _tried(self, work: Callable[..., Sequence[Shown]], agent: Agent, octets: int) -> Sequence[Shown] | None:
+        """Return what the answer shows, or None where a thread has to work it out."""
+        if octets > _SHORT_BODY_OCTETS:
+            return None
+        return self._attempts.answer(agent.name, partial(work, room=self._room))
+
+    def _work_out(
         self,
         untrusted_body: bytes,
         agent: Agent,
         base_url: str,
         sheet: Sheet,
-        is_gone: Callable[[], bool],
-        end_turn: Callable[[], object],
-    ) -> None:
+        is_abandoned: Callable[[], bool],
+        room: RoomAtOnce | None = None,
+    ) -> Sequence[Shown]:
+        """Write the answer on the sheet; return what it shows."""
         request = parse_request(untrusted_body, self._dispatch.limits)
+        if room is not None and not self._dispatch.may_be_tried(request):
+            raise Abandoned
         sheet.write(b'{"methodResponses":')
-        answer = self._dispatch.answer(request, agent.scope, sheet, is_gone)
+        answer = self._dispatch.answer(request, agent.scope, sheet, is_abandoned, room)
         rest: dict[str, Any] = {"sessionState": self._session_state(agent, base_url)}
         if request.created_ids is not None:
             rest["createdIds"] = request.created_ids
         sheet.write(b"," + msgspec.json.encode(rest)[1:])
-        if is_gone():
+        if is_abandoned():
             raise Abandoned
-        # Now this answer waits for the disk.
-        end_turn()
-        # Charged and on record before anything leaves; where either fails, nothing leaves.
-        self._access.record(agent, answer.shown, sheet.octets)
+        return answer.shown
 
     def _base_url(self, request: Request) -> str:
         # The Host field passed the gate.

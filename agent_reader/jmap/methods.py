@@ -35,11 +35,15 @@ class Echo:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A method that shows mail: the function that answers, and what its answer shows (for the read log)."""
+    """A method that shows mail: the function that answers, and what its answer shows (for the read log).
+
+    One that `may_be_tried` has all from the index, looks at the clock, and reads messages in the snapshot's room alone.
+    """
 
     capability: str
     function: Answerer
     shows: Callable[[Found], EmailIds]
+    may_be_tried: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +117,12 @@ METHODS: Final[Mapping[str, Method]] = {
     "Mailbox/queryChanges": Read(MAIL, answer_mailbox_query_changes, _no_emails),
     "Mailbox/set": Change(MAIL),
     # RFC 8621 §3
-    "Thread/get": Read(MAIL, answer_thread_get, _threads),
+    "Thread/get": Read(MAIL, answer_thread_get, _threads, may_be_tried=True),
     "Thread/changes": Read(MAIL, answer_changes(DataType.THREAD), _no_emails),
     # RFC 8621 §4
-    "Email/get": Read(MAIL, answer_email_get, _emails),
+    "Email/get": Read(MAIL, answer_email_get, _emails, may_be_tried=True),
     "Email/changes": Read(MAIL, answer_changes(DataType.EMAIL), _changed),
-    "Email/query": Read(MAIL, answer_email_query, _queried),
+    "Email/query": Read(MAIL, answer_email_query, _queried, may_be_tried=True),
     "Email/queryChanges": Read(MAIL, answer_email_query_changes, _added),
     "Email/set": Change(MAIL),
     "Email/copy": Change(MAIL),

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NoReturn
 
 # One message of the largest size, or eight ordinary ones.
 MOST_OCTETS: Final = 64 * 1024 * 1024
@@ -15,6 +15,9 @@ MOST_OCTETS: Final = 64 * 1024 * 1024
 # What a message may take however small it is: 300 KB of header are ten thousand fields, each an object of its own. More
 # than eight at a time get no further on few cores.
 _LEAST_OCTETS: Final = 8 * 1024 * 1024
+
+# What is read in a few milliseconds: one message in a hundred is larger.
+_SHORT_OCTETS: Final = 128 * 1024
 
 # So often whoever waits looks whether somebody still waits for him.
 _LOOK_SECONDS: Final = 0.5
@@ -81,3 +84,25 @@ class ReadingRoom:
             self._free += wanted
             if self._queue:
                 self._changed.notify_all()
+
+
+class RoomAtOnce(ReadingRoom):
+    """Room for one short message after the other; whoever would read a long one or wait for it hears `refusal` instead.
+
+    For one thread that holds up others.
+    """
+
+    def __init__(self, refusal: type[Exception]) -> None:
+        super().__init__()
+        self._refusal = refusal
+
+    @contextmanager
+    def place(self, octets: int, go_on: Callable[[], None] = _nobody_looks) -> Iterator[None]:  # noqa: ARG002 - nobody waits
+        """Give room while the block runs. Raises `refusal`."""
+        if octets > _SHORT_OCTETS:
+            raise self._refusal
+        yield
+
+    def stepped_out(self, octets: int, go_on: Callable[[], None] = _nobody_looks) -> NoReturn:  # noqa: ARG002 - as above
+        """Raise `refusal`: what follows waits for a mail server."""
+        raise self._refusal

@@ -18,7 +18,7 @@ from agent_reader.jmap.reads import answer_email_get
 from agent_reader.query.patience import Abandoned
 from shared.identity import blob_id, email_id, message_digest
 from tests.agent_reader.on_loopback import await_true
-from tests.agent_reader.served import ACCOUNT, MESSAGES, House, house
+from tests.agent_reader.served import ACCOUNT, MESSAGES, House, house, octets
 
 pytestmark = pytest.mark.anyio
 
@@ -129,6 +129,8 @@ async def test_a_call_that_did_not_see_it_was_the_last(tmp_path: Path) -> None:
         assert [] == served.access.reads("clerk")
 
 
+# Which is not tried without room.
+LONG = octets(9, "A long story", "And then they went on.\r\n" * 6_000)
 _ID = email_id(message_digest(MESSAGES[0]))
 _PART = blob_id(message_digest(b"I would like a teapot, please.\r\n"))
 
@@ -136,7 +138,7 @@ _PART = blob_id(message_digest(b"I would like a teapot, please.\r\n"))
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("Email/get", {"ids": [_ID]}),
+        ("Email/get", {"ids": [email_id(message_digest(LONG))], "properties": ["bodyStructure"]}),
         ("Email/parse", {"blobIds": [_PART]}),
         ("SearchSnippet/get", {"emailIds": [_ID], "filter": {"text": "teapot"}}),
     ],
@@ -145,7 +147,8 @@ async def test_a_client_that_hangs_up_while_it_waits_for_room_waits_no_more(
     tmp_path: Path, name: str, arguments: dict[str, Any]
 ) -> None:
     # No time ends it.
-    with house(tmp_path, limits=Limits(max_request_seconds=3_600.0, max_query_seconds=3_600.0)) as served:
+    limits = Limits(max_request_seconds=3_600.0, max_query_seconds=3_600.0)
+    with house(tmp_path, (*MESSAGES, LONG), limits=limits) as served:
         room = served.store._room
         client = Client(served)
         # All of the room is somebody else's.
