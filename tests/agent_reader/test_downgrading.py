@@ -32,6 +32,7 @@ from agent_reader.store import migrations as store_migrations
 from shared.revisions import DowngradeRefused
 from shared.settings import ConfigurationError
 from tests.agent_reader.mirrored import ACCOUNT, START, fetched, id_of, letter, mirrored
+from tests.agent_reader.test_store_thread_pages import threads_that_are_right
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,6 +120,7 @@ def test_an_index_goes_back_step_by_step_and_up_again_with_its_mail(folder: Path
         assert {id_of(letter("words number7", subject="s7"))} == account.found(text="number7")
         assert 40 == len(account.found())
     assert before == tables(path)
+    assert 40 == threads_that_are_right(folder)
     # Places are given anew, in the order in which they were.
     given = [dict(row) for row in rows(path)["emails"]]
     assert without_place(held["emails"]) == without_place(rows(path)["emails"])
