@@ -13,7 +13,7 @@ from typing import Final
 
 import apsw
 
-from agent_reader.store import Store, database, emails, places, search, threads, tokens
+from agent_reader.store import Store, database, emails, places, search, thread_pages, threads, tokens
 from agent_reader.store.fold import fold, sort_order
 from shared.identity import email_id, message_digest
 from shared.message import base_subject
@@ -96,6 +96,7 @@ def _put(connection: apsw.Connection, letter: Letter, mailbox_key: int) -> None:
     )
     found = tokens.of_email([mailbox_key], keywords, (sender, domain), has_attachment=False, signs_in=False)
     search.put(connection, place, found, words)
+    thread_pages.put(connection, place, thread_key)
 
 
 def _words(letter: Letter) -> tuple[str, ...]:
