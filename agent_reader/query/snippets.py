@@ -21,7 +21,9 @@ from shared.message import JSON, Message, readable_text
 _PREVIEW_OCTETS: Final = 255
 
 # What stands before the first match: enough to see what it is about, little enough to leave room for what follows.
+# Signs and emoji take up to five octets each: of them there is room for fewer.
 _CHARACTERS_BEFORE: Final = 60
+_OCTETS_BEFORE: Final = 120
 
 # A text is looked through up to here; who needs what stands later reads the message.
 _MOST_CHARACTERS: Final = 200_000
@@ -126,12 +128,21 @@ def marked_preview(text: str, phrases: Sequence[Sequence[str]]) -> str | None:
     spans = _spans(collapsed, phrases, _PREVIEW_OCTETS)
     if not spans:
         return None
-    begin = max(0, spans[0][0] - _CHARACTERS_BEFORE)
+    begin, octets = spans[0][0], 0
+    while begin > max(0, spans[0][0] - _CHARACTERS_BEFORE):
+        octets += _octets(collapsed[begin - 1])
+        if octets > _OCTETS_BEFORE:
+            break
+        begin -= 1
     if begin:
         # From the beginning of a word on, where one begins before the match.
         space = collapsed.find(" ", begin, spans[0][0])
         begin = space + 1 if space >= 0 else begin
     return _written(collapsed, spans, begin, _PREVIEW_OCTETS)
+
+
+def _octets(character: str) -> int:
+    return len(_ESCAPED.get(character, character).encode())
 
 
 def _looked_for(asked: Filter) -> Iterator[Words]:

@@ -12,7 +12,7 @@ import msgspec
 
 from agent_reader.identity import Identity, names_of
 from agent_reader.keep import Keep
-from agent_reader.store import blobs, document, search, tokens
+from agent_reader.store import blobs, document, packing, search, tokens
 from agent_reader.store.fold import fold, sort_order
 from agent_reader.store.thread_subject import thread_subject
 from agent_reader.sync.mirror import FetchedMessage
@@ -182,7 +182,7 @@ def threading_of(header: bytes) -> tuple[tuple[str, ...], str]:
 
 def pack_summary(summary: dict[str, JSON]) -> bytes:
     """Return metadata properties as they are kept."""
-    return zlib.compress(msgspec.json.encode(summary), 3)
+    return packing.pack(msgspec.json.encode(summary))
 
 
 def unpack_summary(packed: bytes) -> dict[str, JSON]:
@@ -258,11 +258,16 @@ def _address_words(message: Message, name: str) -> str:
 
 
 def searched_texts(message: Message, readable: ReadableText) -> Iterator[str]:
-    """Yield what a search in the body looks through: the readable text, and what the HTML alternative says."""
+    """Yield what a search in the body looks through: the readable text, the HTML alternative's, and HTML's titles."""
     yield readable.text
+    titles = list(readable.titles)
     if readable.source is TextSource.PLAIN:
         html_parts = [part for part in body_lists(message).html_body if part.type == "text/html"]
-        yield "\n".join(html_to_text(body_value(part).value).text for part in html_parts)
+        others = [html_to_text(body_value(part).value) for part in html_parts]
+        yield "\n".join(each.text for each in others)
+        titles += (title for each in others for title in each.titles)
+    if titles:
+        yield "\n".join(titles)
 
 
 def _body_words(message: Message, readable: ReadableText) -> str:

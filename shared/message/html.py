@@ -12,7 +12,7 @@ from typing import Final, Protocol, cast
 from selectolax.lexbor import LexborHTMLParser
 
 from shared.message.css import Declaration, ElementKey, StyleSheet, declarations
-from shared.message.limits import MAX_LINKS
+from shared.message.limits import MAX_LINKS, MAX_TITLES
 from shared.message.markup import MAX_HTML_CHARACTERS, rewrite
 from shared.message.reading import BodyChoice, HiddenText, HidingTrick, Link, ReadableText, TextSource
 from shared.message.visibility import Box, Look, look_of
@@ -92,6 +92,7 @@ def html_to_text(html: str, watch: ElementWatch | None = None) -> ReadableText:
         " ".join(reasons),
         BodyChoice.HTML_ONLY,
         tuple(walk.links),
+        tuple(walk.titles),
     )
 
 
@@ -126,6 +127,7 @@ class _Walk:
         self.writer = TextWriter()
         self.hidden: list[tuple[HidingTrick, list[str]]] = []
         self.links: list[Link] = []
+        self.titles: list[str] = []
         self.open: list[_Open] = []
         self.keys: list[ElementKey] = []
         self.was_hidden_by: HidingTrick | None = None
@@ -188,6 +190,9 @@ class _Walk:
             self.watch.enters(tag, attributes, self.writer.line_count())
         self.open.append(_Open(key, look, target, self.writer.mark(), is_pre))
         self.keys.append(key)
+        title = attributes.get("title")
+        if title and len(self.titles) < MAX_TITLES and look.trick() is None:
+            self.titles.append(" ".join(title.split()))
         if tag == "img":
             self._image(attributes, look)
 

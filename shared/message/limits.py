@@ -32,3 +32,6 @@ MAX_PREVIEW_CHARACTERS: Final = 256
 
 # The longest newsletters link to some 300 places. Links past this are in the text and are not judged.
 MAX_LINKS: Final = 1_000
+
+# As many as there are links, and more than any mail has. Those past this are not searched.
+MAX_TITLES: Final = 1_000

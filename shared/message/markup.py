@@ -63,7 +63,7 @@ _AS_SPAN_WORDS: Final = (
 _AS_SPAN: Final = frozenset(_AS_SPAN_WORDS.split())
 _KEPT_ATTRIBUTES_WORDS: Final = (
     "style class id href alt width height hidden bgcolor background color size text link start dir open type popover"
-    " colspan rowspan"
+    " colspan rowspan title"
 )
 _KEPT_ATTRIBUTES: Final = frozenset(_KEPT_ATTRIBUTES_WORDS.split())
 

@@ -52,7 +52,8 @@ class ReadableText:
     """The one text that agent, index and reviewer see; LF line ends; not yet cleaned of invisible characters.
 
     `choice` says why this source was taken, `reason` the same in a sentence of ours with what was left out; `hidden`
-    never stands in `text`. `links` are those of the HTML that can be seen, in order.
+    never stands in `text`. `links` are those of the HTML that can be seen, in order; `titles` what it shows of an
+    element to whoever points at it, which does not stand in `text` either.
     """
 
     text: str
@@ -61,6 +62,7 @@ class ReadableText:
     reason: str
     choice: BodyChoice
     links: "tuple[Link, ...]" = ()
+    titles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Final
 from shared.fence import clean
 from shared.message.bodies import BodyLists, body_lists, body_value, is_inline_media
 from shared.message.flowed import unflow
-from shared.message.limits import MAX_LINKS, MAX_PREVIEW_CHARACTERS
+from shared.message.limits import MAX_LINKS, MAX_PREVIEW_CHARACTERS, MAX_TITLES
 from shared.message.model import Message, Part
 from shared.message.reading import BodyChoice, HiddenText, Link, ReadableText, TextSource
 
@@ -121,6 +121,7 @@ def _text_of(parts: tuple[Part, ...], choice: BodyChoice) -> ReadableText:
     texts: list[str] = []
     hidden: list[HiddenText] = []
     links: list[Link] = []
+    titles: list[str] = []
     reason = _REASONS[choice]
     source = TextSource.PLAIN
     for part in parts:
@@ -131,6 +132,7 @@ def _text_of(parts: tuple[Part, ...], choice: BodyChoice) -> ReadableText:
             texts.append(made.text)
             hidden += made.hidden
             links += made.links
+            titles += made.titles
             source = TextSource.HTML
             reason = " ".join(filter(None, (reason, made.reason)))
         elif is_inline_media(part.type):
@@ -138,7 +140,9 @@ def _text_of(parts: tuple[Part, ...], choice: BodyChoice) -> ReadableText:
         else:
             texts.append(plain_text(part))
     text = texts[0] if len(texts) == 1 else "\n\n".join(filter(None, (text.strip("\n") for text in texts)))
-    return ReadableText(text, tuple(hidden), source, reason, choice, tuple(links[:MAX_LINKS]))
+    return ReadableText(
+        text, tuple(hidden), source, reason, choice, tuple(links[:MAX_LINKS]), tuple(titles[:MAX_TITLES])
+    )
 
 
 def plain_text(part: Part) -> str:

@@ -24,8 +24,8 @@ GERMAN = letter("Die Lieferung kommt am Dienstag nach Köln.", subject="Grüße 
 JAPANESE = letter("東京都庁で会いましょう。", subject="会議のお知らせ", sender="山田 <yamada@example.jp>")
 INVOICE = with_attachment("Please pay invoice 2026-0042 now.", subject="Invoice")
 HTML = letter(
-    "<html><head><title>secrettitle</title><style>.stylish{}</style></head><body><p>Visible words</p>"
-    "<div style='display:none'>hiddenwords</div><script>scripted()</script><!-- commented -->"
+    "<html><head><title>secrettitle</title><style>.stylish{}</style></head><body><p title='titleword'>Visible words</p>"
+    "<div style='display:none' title='hiddentitle'>hiddenwords</div><script>scripted()</script><!-- commented -->"
     "<img alt='altword' src='http://tracker.example/pixel'></body></html>",
     subject="Newsletter",
     sender='"Shop, News" <news@shop.example>',
@@ -33,7 +33,7 @@ HTML = letter(
 )
 BOTH = letter(
     "--b\r\nContent-Type: text/plain\r\n\r\nplainword only here, and enough of it to be a text of its own.\r\n"
-    "--b\r\nContent-Type: text/html\r\n\r\n<p>richword only here</p>\r\n--b--",
+    "--b\r\nContent-Type: text/html\r\n\r\n<p title='richtitle'>richword only here</p>\r\n--b--",
     subject="Two ways",
     to="carol@example.net",
     headers={"Cc": "Dan <dan@example.net>", "Bcc": "eve@example.net"},
@@ -88,7 +88,11 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
         ({"subject": "grüße", "body": "düsseldorf"}, []),
         ({"text": "visible"}, [HTML]),
         ({"text": "altword"}, [HTML]),
+        ({"text": "titleword"}, [HTML]),
+        ({"text": "richtitle"}, [BOTH]),
         ({"text": "hiddenwords"}, []),
+        ({"text": "hiddentitle"}, []),
+        ({"text": "secrettitle"}, []),
         ({"text": "stylish"}, []),
         ({"text": "scripted"}, []),
         ({"text": "commented"}, []),

@@ -20,7 +20,7 @@ TEXTS = {
     "japanese": letter("東京都の会議室で会議。", subject="会議のお知らせ"),
     "invoice": letter("Please pay invoice 2026-0042 now, then invoice 7.", subject="Invoice"),
     "html": letter(
-        "<style>.invoiced{}</style><p>Visible <b>words</b> of ２０２６</p>",
+        "<style>.invoiced{}</style><p title='On pointing'>Visible <b>words</b> of ２０２６</p>",
         subject="News",
         content_type="text/html; charset=utf-8",
     ),
@@ -98,6 +98,7 @@ def _snippet(account: Mirrored, name: str, asked: JSON) -> tuple[JSON, JSON]:
         ),
         ("html", {"text": "invoiced"}, None, None),
         ("html", {"body": "words 2026"}, None, "Visible <mark>words</mark> of <mark>２０２６</mark>"),
+        ("html", {"body": "pointing"}, None, "On <mark>pointing</mark>"),
         ("both", {"body": "richword"}, None, "<mark>richword</mark> only here"),
         (
             "invoice",
@@ -143,6 +144,14 @@ def test_a_preview_begins_before_the_match_and_ends_in_time(account: Mirrored) -
     assert preview.startswith("filler filler")
     assert "<mark>needle</mark> after" in preview
     assert 200 < len(preview.encode()) <= 255
+
+
+@pytest.mark.parametrize("before", ["&", "<", "\N{PARTY POPPER}", "東"])
+@pytest.mark.statement("172")
+def test_what_takes_many_octets_before_the_match_leaves_room_for_it(before: str) -> None:
+    preview = marked_preview(before * 300 + " needle " + "after " * 50, [["needle"]])
+    assert preview is not None
+    assert "<mark>needle</mark> after" in preview
 
 
 @pytest.mark.statement("173")
