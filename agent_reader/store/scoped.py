@@ -250,7 +250,8 @@ def _expression(scope: Scope, mailbox_keys: list[int]) -> str:
 def _guard(views: frozenset[str]) -> Callable[[int, str | None, str | None, str | None, str | None], int]:
     def allow(operation: int, table: str | None, column: str | None, database: str | None, view: str | None) -> int:
         is_behind = operation == apsw.SQLITE_READ and database == "main" and view not in views
-        # SQLite says of a view that it flattened that a table is read, without a column: nothing of it comes out.
+        # SQLite says of a view that it flattened that a table is read, without a column: no row of it comes out. A bare
+        # `count(*)` of a table looks the same, and is the one thing that is not refused.
         if is_behind and column and table not in _TABLES_OF_NO_MAIL and not str(table).startswith("sqlite_"):
             return apsw.SQLITE_DENY
         return apsw.SQLITE_OK

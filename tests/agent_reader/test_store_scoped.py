@@ -78,6 +78,50 @@ def test_a_table_without_a_view_is_there_for_nobody_whose_sight_is_narrow(accoun
         } <= views
 
 
+def test_each_view_holds_what_is_seen_alone_whatever_the_statements_join(account: Mirrored) -> None:
+    account.add("Secret", fetched(2, with_attachment("two")))
+    account.add("INBOX", fetched(3, with_attachment("three")))
+    with account.store.snapshot(ACCOUNT, WHOLE) as snapshot:
+        hidden = {snapshot.key_of(id_of(each)) for each in (letter("two", sender="Eve <Eve@Other.net>"), CODE)}
+        secret = snapshot.mailbox_key(account.mailbox_id("Secret"))
+        threads = dict(snapshot.connection.execute("SELECT key, thread_key FROM emails"))
+    columns = {
+        "emails": "key",
+        "email_mailboxes": "email_key",
+        "email_texts": "key",
+        "threads": "key",
+        "copies": "email_key",
+        "part_blobs": "email_key",
+    }
+    for scope in (Scope(mailboxes=("INBOX",)), Scope(mailboxes=("INBOX",), depth=Depth.TEXT)):
+        with account.store.snapshot(ACCOUNT, scope) as snapshot:
+            for view, column in columns.items():
+                rows = {key for (key,) in snapshot.connection.execute(f"SELECT {column} FROM {view}")}
+                assert not rows & ({threads[key] for key in hidden} if view == "threads" else hidden), view
+                assert (scope.depth is Depth.TEXT and view in {"copies", "part_blobs"}) == (not rows), view
+            for view in ("email_mailboxes", "copies", "set_aside"):
+                boxes = {key for (key,) in snapshot.connection.execute(f"SELECT mailbox_key FROM {view}")}
+                assert secret not in boxes, view
+
+
+def test_the_threads_of_many_hits_are_counted_among_what_is_seen(account: Mirrored) -> None:
+    def many(where: str) -> list[bytes]:
+        return [letter(f"many {each}", headers={"Message-ID": f"<{where}{each}@x>"}) for each in range(100)]
+
+    for name in ("INBOX", "Secret"):
+        account.add(name, *(fetched(100 + uid, each) for uid, each in enumerate(many(name))))
+    reply = letter("many replies", headers={"Message-ID": "<reply@x>", "References": "<INBOX1@x>"})
+    account.add("INBOX", fetched(300, reply))
+    for scope, expected in ((Scope(mailboxes=("INBOX",)), 100), (Scope(), 200), (WHOLE, 200)):
+        with account.store.snapshot(ACCOUNT, scope) as snapshot:
+            found = email_query(
+                snapshot,
+                parse_email_query({"filter": {"body": "many"}, "collapseThreads": True, "calculateTotal": True}),
+                max_limit=10,
+            )
+            assert expected == found.total
+
+
 def test_a_narrow_connection_writes_nothing(account: Mirrored) -> None:
     with account.store.snapshot(ACCOUNT, INBOX) as snapshot:
         for statement in ("DELETE FROM main.emails", "DELETE FROM temp.scope_mailboxes", "DROP VIEW temp.emails"):

@@ -203,9 +203,10 @@ def test_an_account_outside_is_none_for_any_tool(here: Here) -> None:
     agent = here.agent("one account")
     for tool in here.desk.tools(agent):
         assert "account" not in here.desk.schema(agent, tool)["properties"]
-        answer = here.desk.call(agent, tool.name, {"account": OTHER_ACCOUNT})
-        assert (True, True) == (answer.is_error, answer.text.startswith("unknown_argument"))
-        assert OTHER_ACCOUNT not in answer.text
+        for arguments in ({"account": OTHER_ACCOUNT}, {"id": here.world.mail[0].id}, {}):
+            answer = here.desk.call(agent, tool.name, arguments)
+            assert "account" not in arguments or answer.text.startswith("unknown_argument")
+            assert OTHER_ACCOUNT not in answer.text
     assert [ACCOUNT] == [each["account"] for each in json.loads(here.desk.digest(agent, peek=True))["accounts"]]
     assert OTHER_ACCOUNT not in here.desk.instructions(agent)
 
