@@ -12,14 +12,12 @@ import msgspec
 
 from agent_reader.keep import Keep
 from agent_reader.scope import Depth
+from agent_reader.store import packing
 from agent_reader.store.body_texts import with_places
 from shared.message import BodyLists, HeaderField, Message, Part, body_lists
 
 # A text attachment up to this is worth its place; a larger one (a log, an export) is fetched as a blob.
 _MAX_KEPT_ATTACHMENT: Final = 1024 * 1024
-
-# A fifth larger than the best compression and five times faster.
-_LEVEL: Final = 3
 
 
 class _KeptPart(msgspec.Struct, array_like=True, frozen=True):
@@ -142,7 +140,7 @@ def as_deep_as(message: Message, depth: Depth) -> Message:
 
 def _packed(root: _KeptPart, lists: BodyLists | None) -> bytes:
     unpacked = _ENCODER.encode(root)
-    packed = zlib.compress(unpacked, _LEVEL)
+    packed = packing.pack(unpacked)
     return packed if lists is None or not _has_texts(lists) else with_places(packed, unpacked, lists)
 
 
