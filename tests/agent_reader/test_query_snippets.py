@@ -149,7 +149,7 @@ def test_a_preview_begins_before_the_match_and_ends_in_time(account: Mirrored) -
 @pytest.mark.parametrize("before", ["&", "<", "\N{PARTY POPPER}", "東"])
 @pytest.mark.statement("172")
 def test_what_takes_many_octets_before_the_match_leaves_room_for_it(before: str) -> None:
-    preview = marked_preview(before * 300 + " needle " + "after " * 50, [["needle"]])
+    preview = marked_preview(f"{before * 300}needle " + "after " * 50, [["needle"]])
     assert preview is not None
     assert "<mark>needle</mark> after" in preview
 
