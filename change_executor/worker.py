@@ -7,6 +7,7 @@ later and never holds up the others. Only one worker runs on a journal.
 import fcntl
 import os
 import threading
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -49,6 +50,10 @@ FIRST_RETRY: Final = timedelta(seconds=2)
 LONGEST_RETRY: Final = timedelta(minutes=5)
 
 FORGET_EVERY: Final = timedelta(hours=1)
+
+# Of each state in one pass: all that an agent did in a month may be taken back by one press, which takes hours, and a
+# person who approves meanwhile waits for no more of it than this, some seconds.
+MOST_AT_ONCE: Final = 20
 
 # A move that is under way may finish; whoever waits on a dead server is broken off.
 GRACE_SECONDS: Final = 5.0
@@ -171,14 +176,18 @@ class Worker:
         self._forget()
         servers_down: set[str] = set()
         work = self._work(seen)
+        begun: Counter[State] = Counter()
         for done, proposal in enumerate(work, start=1):
             if self._ending.is_set():
                 return 0.0
-            self._attend(proposal, servers_down)
+            # Where a server is down all that waits for it is told so now: each pass waits in vain for it once more.
+            if begun[proposal.state] < MOST_AT_ONCE or self._credential(proposal) in servers_down:
+                begun[proposal.state] += 1
+                self._attend(proposal, servers_down)
             # Evidence takes a second each: a person who approved meanwhile does not wait for all of it.
             if proposal.state is State.PENDING and done < len(work):
                 return 0.0
-        return self._sleep_seconds(seen)
+        return 0.0 if begun.total() < len(work) else self._sleep_seconds(seen)
 
     def _run(self) -> None:
         while not self._ending.is_set():
@@ -232,8 +241,7 @@ class Worker:
         return retry is None or retry.due <= now
 
     def _attend(self, proposal: Proposal, servers_down: set[str]) -> None:
-        queue = self._settings.queue(proposal.queue)
-        credential = None if queue is None else queue.credential
+        credential = self._credential(proposal)
         try:
             if credential in servers_down:
                 self._wait_for_server(proposal)
@@ -253,6 +261,10 @@ class Worker:
             servers_down.add(credential)
         if after.state is proposal.state and _wants_work(after):
             self._retry_later(after)
+
+    def _credential(self, proposal: Proposal) -> str | None:
+        queue = self._settings.queue(proposal.queue)
+        return None if queue is None else queue.credential
 
     def _step(self, proposal: Proposal) -> None:
         match proposal.state:

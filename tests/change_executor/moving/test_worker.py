@@ -21,7 +21,7 @@ from change_executor.review.links import new_link
 from change_executor.review.people import add_person
 from change_executor.switch import press_stop, release_stop
 from change_executor.watch import Watch, poke
-from change_executor.worker import FALLBACK_SECONDS, _Retry, take_worker_lock
+from change_executor.worker import FALLBACK_SECONDS, MOST_AT_ONCE, _Retry, take_worker_lock
 from shared.settings import ConfigurationError
 from tests.change_executor.moving.office import PATIENCE, Office
 from tests.change_executor.moving.workshop import PERSON, QUIET_SECONDS, Workshop
@@ -126,6 +126,31 @@ def test_an_approval_does_not_wait_for_the_evidence_of_every_other_proposal(offi
     assert [True, False] == made
     assert office.worker.pass_once() > 0.0
     assert office.workshop.proposal(second).evidence is not None
+
+
+def test_an_approval_does_not_wait_until_all_that_is_taken_back_is_back(office: Office) -> None:
+    shop, done = office.workshop, list[str]()
+
+    class _Recorded(Apply):
+        def move(self, proposal_id: str) -> None:
+            done.append("move")
+            shop.happen(proposal_id, Event.REJECT)
+
+        def undo(self, proposal_id: str) -> None:
+            if not done:
+                shop.approved(shop.deliver())
+            done.append("undo")
+            shop.happen(proposal_id, Event.REFUSED)
+
+    for number in range(MOST_AT_ONCE + 2):
+        asked_back = shop.approved(number + 1, b"%d" % number)
+        for event in (Event.CLAIM, Event.MOVED, Event.UNDO):
+            shop.happen(asked_back, event)
+    office.worker._apply = _Recorded(shop.journal, shop.settings, shop.mover)
+    assert office.worker.pass_once() == 0.0
+    assert ["undo"] * MOST_AT_ONCE == done
+    assert office.worker.pass_once() > 0.0
+    assert ["move", "undo", "undo"] == done[MOST_AT_ONCE:]
 
 
 def test_an_expiry_is_slept_towards(office: Office) -> None:
