@@ -65,6 +65,12 @@ def test_what_takes_longer_than_an_attempt_is_left_to_a_thread_and_so_is_what_it
     assert "found" == tried.answer("clerk", short)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attempts that no clock ends: the machine may be busy."""
+    monkeypatch.setattr("agent_reader.jmap.http.Attempts", lambda _: Attempts(lambda: 0.0))
+
+
 @dataclass
 class Noted:
     """Methods that note which thread answers."""
@@ -85,6 +91,7 @@ class Noted:
         return replace(method, function=function)
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_search_and_what_it_found_are_worked_out_where_they_come_in_and_put_on_record(tmp_path: Path) -> None:
     noted = Noted()
     with house(tmp_path, methods=noted.methods()) as served:
@@ -106,6 +113,7 @@ async def test_a_search_and_what_it_found_are_worked_out_where_they_come_in_and_
     assert on_record[1].has_bodies
 
 
+@pytest.mark.usefixtures("patient")
 async def test_a_long_message_is_read_in_a_thread(tmp_path: Path) -> None:
     noted = Noted()
     with house(tmp_path, (SHORT, LONG), methods=noted.methods()) as served:
@@ -196,6 +204,7 @@ async def test_an_answer_that_takes_long_holds_up_no_other(tmp_path: Path) -> No
         assert "Mailbox/get" == (await asyncio.wait_for(first, _SECONDS))[0]
 
 
+@pytest.mark.usefixtures("patient")
 async def test_while_an_answer_waits_for_its_record_others_are_worked_out_and_share_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

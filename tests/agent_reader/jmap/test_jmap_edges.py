@@ -33,7 +33,7 @@ class _Server(uvicorn.Server):
 
 @dataclass
 class Gate:
-    """Holds Thread/get calls until it is opened, and counts those that wait."""
+    """Holds Mailbox/get calls until it is opened, and counts those that wait."""
 
     waiting: threading.Semaphore
     opened: threading.Event
@@ -74,7 +74,7 @@ class Listening:
 
     def held(self) -> bytes:
         """A request that the gate holds."""
-        body = {"using": [CORE, MAIL], "methodCalls": [["Thread/get", {"accountId": ACCOUNT, "ids": []}, "0"]]}
+        body = {"using": [CORE, MAIL], "methodCalls": [["Mailbox/get", {"accountId": ACCOUNT, "ids": []}, "0"]]}
         encoded = json.dumps(body).encode()
         return self.head(Content_Length=str(len(encoded))) + encoded
 
@@ -91,9 +91,9 @@ class Listening:
 @pytest.fixture
 def listening(tmp_path: Path) -> Iterator[Listening]:
     gate = Gate(threading.Semaphore(0), threading.Event())
-    read = METHODS["Thread/get"]
+    read = METHODS["Mailbox/get"]
     assert isinstance(read, Read)
-    methods = {**METHODS, "Thread/get": replace(read, function=gate.function)}
+    methods = {**METHODS, "Mailbox/get": replace(read, function=gate.function)}
     with house(tmp_path, limits=LIMITS, methods=methods) as served:
         listener = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(
