@@ -42,7 +42,7 @@ class Relay:
                 return self._own_call(self.tools, request, params)
             answer = self._passed_on(request, str(method), params)
         except Unreachable as error:
-            return _failed(request, f"reader_unreachable: The reader did not answer ({error.why}). {_ASK}")
+            return failed(request, f"reader_unreachable: The reader did not answer ({error.why}). {_ASK}")
         result = answer.get("result")
         if isinstance(result, dict):
             if method == "initialize" and isinstance(result.get("protocolVersion"), str):
@@ -64,7 +64,7 @@ class Relay:
                 # What could not be read there has no id; here it was a request.
                 return answer | {"id": request["id"]}
             case _:
-                return _failed(request, _refused(reply))
+                return failed(request, _refused(reply))
 
     def _header_fields(self, method: str, params: Message) -> Mapping[str, str]:
         named = _revision(params)
@@ -82,8 +82,8 @@ def _refused(reply: Reply) -> str:
     return reply.problem() or f"reader_refused: The reader refused this message (status {reply.status}). {_ASK}"
 
 
-def _failed(request: Message, text: str) -> Message:
-    """A failed tool call is the model's to read; any other the client's."""
+def failed(request: Message, text: str) -> Message:
+    """Return the response to a request that failed: a tool call is the model's to read, any other the client's."""
     if request.get("method") == "tools/call":
         return _result(request, text, is_error=True)
     return error_response(request["id"], INTERNAL_ERROR, text)

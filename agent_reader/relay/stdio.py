@@ -9,10 +9,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import BinaryIO, Final
 
-from agent_reader.relay.relay import INTERNAL_ERROR, INVALID_REQUEST, Malformed, Message, Relay, error_response, parsed
+from agent_reader.relay.relay import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    Malformed,
+    Message,
+    Relay,
+    error_response,
+    failed,
+    parsed,
+)
 
 # As many as the reader answers for one agent at once.
 _THREADS: Final = 8
+
+# What waits for one of the threads is held in memory. Nobody waits for so much at once; the end of the lines would wait
+# for all of it.
+_MAX_WAITING: Final = 64
 
 # Arguments are short; a longer line is refused, and read to its end.
 _MAX_LINE_OCTETS: Final = 1024 * 1024
@@ -33,11 +46,18 @@ def run(relay: Relay, lines: BinaryIO, answers: BinaryIO) -> None:
         _Conversation(relay, answers).read(lines, threads)
 
 
+_TOO_MANY: Final = (
+    f"too_many_requests: {_MAX_WAITING} requests wait already. Wait for their answers, then send this one again."
+)
+
+
 class _Conversation:
     def __init__(self, relay: Relay, answers: BinaryIO) -> None:
         self._relay, self._answers = relay, answers
         self._writing = threading.Lock()
-        self._waiting: set[str | None] = set()
+        # As JSON: 1 and "1" are two requests.
+        self._waiting: set[str] = set()
+        self._is_gone = False
 
     def read(self, lines: BinaryIO, threads: ThreadPoolExecutor) -> None:
         while line := lines.readline(_MAX_LINE_OCTETS + 1):
@@ -56,27 +76,38 @@ class _Conversation:
         elif message.get("method") == "notifications/cancelled":
             params = message.get("params")
             with self._writing:
-                self._waiting.discard(str(params.get("requestId")) if isinstance(params, dict) else None)
+                self._waiting.discard(json.dumps(params.get("requestId")) if isinstance(params, dict) else "")
 
     def _take(self, request: Message, threads: ThreadPoolExecutor) -> None:
         with self._writing:
-            self._waiting.add(str(request["id"]))
-        if request["method"] == "initialize":
+            has_room = len(self._waiting) < _MAX_WAITING
+            if has_room:
+                self._waiting.add(json.dumps(request["id"]))
+        if not has_room:
+            self._write(failed(request, _TOO_MANY))
+        elif request["method"] == "initialize":
             # What it agrees on holds for the next line.
             self._answer(request)
         else:
             threads.submit(self._answer, request)
 
+    def _is_waited_for(self, request: Message) -> bool:
+        return not self._is_gone and json.dumps(request["id"]) in self._waiting
+
     def _answer(self, request: Message) -> None:
+        with self._writing:
+            # It waited for a thread, and meanwhile was cancelled, or its client went.
+            if not self._is_waited_for(request):
+                return
         try:
             answer = self._relay.answer(request)
         except Exception as error:  # noqa: BLE001 - a bug in one answer is that answer's alone
             print(f"agent-reader mcp: {type(error).__name__}", file=sys.stderr)  # noqa: T201 - the client's log
             answer = error_response(request["id"], INTERNAL_ERROR, "relay_fault: The relay failed at this message.")
         with self._writing:
-            wanted = str(request["id"]) in self._waiting
-            self._waiting.discard(str(request["id"]))
-        if wanted:
+            is_waited_for = self._is_waited_for(request)
+            self._waiting.discard(json.dumps(request["id"]))
+        if is_waited_for:
             self._write(answer)
 
     def _write(self, message: Message) -> None:
@@ -87,8 +118,8 @@ class _Conversation:
                 self._answers.write(line)
                 self._answers.flush()
             except BrokenPipeError:
-                # The client has gone; the end of its lines follows.
-                return
+                # The client has gone; the end of its lines follows, and what still waits is for nobody.
+                self._is_gone = True
 
 
 def _whole(line: bytes, lines: BinaryIO) -> bytes:
