@@ -144,7 +144,7 @@ def _views(connection: apsw.Connection, scope: Scope) -> dict[str, str]:
         f"WHERE {inside('b.email_key')}{mailbox.format('b.mailbox_key')}",
         "email_texts": f"SELECT x.* FROM main.email_texts x WHERE {visible.format('x', 'key')}",
         "threads": "SELECT t.* FROM main.threads t WHERE EXISTS "
-        "(SELECT 1 FROM temp.emails v WHERE v.thread_key = t.key AND v.visible)",
+        "(SELECT 1 FROM temp.emails v WHERE v.thread_key = t.key)",
         "copies": f"SELECT c.* FROM main.copies c WHERE {octets} AND {visible.format('c', 'email_key')}"
         f"{mailbox.format('c.mailbox_key')}",
         "part_blobs": f"SELECT p.* FROM main.part_blobs p WHERE {octets} AND {visible.format('p', 'email_key')}",
