@@ -28,12 +28,15 @@ class Request:
 
 
 def check_content_type(content_type: str | None) -> None:
-    """Raise notJSON for another content type than application/json, with or without `charset=utf-8`."""
+    """Raise notJSON for another content type than application/json, and for another `charset` than UTF-8."""
     media_type, _, parameters = (content_type or "").partition(";")
     if media_type.strip().lower() != "application/json":
         raise problems.not_json("another content type")
-    if parameters.strip().lower().replace('"', "") not in {"", "charset=utf-8"}:
-        raise problems.not_json("another character set than UTF-8")
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        # Others say nothing of how the octets are to be read (RFC 8259 §11).
+        if name.strip().lower() == "charset" and value.strip().strip('"').lower() != "utf-8":
+            raise problems.not_json("another character set than UTF-8")
 
 
 def parse_request(untrusted_body: bytes, limits: Limits) -> Request:

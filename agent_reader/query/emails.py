@@ -186,7 +186,7 @@ def _position(snapshot: Snapshot, selection: Selection, asked: EmailQueryArgumen
     if asked.anchor is not None:
         for index, email_id in enumerate(_results(snapshot, selection, asked)):
             if email_id == asked.anchor:
-                return max(0, index + asked.anchor_offset)
+                return min(max(0, index + asked.anchor_offset), arguments.MAX_INT)
         raise QueryRefused("anchorNotFound", "anchor: is not among the results.", ("anchor",))
     if asked.position < 0:
         return max(0, (total or 0) + asked.position)

@@ -302,5 +302,5 @@ def _position(ids: Sequence[str], asked: MailboxQueryArguments) -> int:
     if asked.anchor is not None:
         if asked.anchor not in ids:
             raise QueryRefused("anchorNotFound", "anchor: is not among the results.", ("anchor",))
-        return max(0, ids.index(asked.anchor) + asked.anchor_offset)
+        return min(max(0, ids.index(asked.anchor) + asked.anchor_offset), arguments.MAX_INT)
     return asked.position if asked.position >= 0 else max(0, len(ids) + asked.position)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from agent_reader.query import QueryRefused, email_query, parse_email_query
+from agent_reader.query.arguments import MAX_INT
 from agent_reader.query.filters import MAX_DEPTH
 from shared.message import JSON
 from tests.agent_reader.mirrored import (
@@ -355,6 +356,7 @@ def test_positions_anchors_and_limits(account: Mirrored) -> None:
         ({"anchor": whole[2], "anchorOffset": -1, "limit": 2}, 1, whole[1:3]),
         ({"anchor": whole[2], "anchorOffset": -9}, 0, whole),
         ({"anchor": whole[2], "anchorOffset": 9}, 11, ()),
+        ({"anchor": whole[2], "anchorOffset": MAX_INT}, MAX_INT, ()),
         ({"anchor": whole[2], "position": -1}, 2, whole[2:]),
         ({"anchorOffset": 3}, 0, whole),
     ]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from agent_reader.query import QueryRefused, QueryResult, mailbox_query, parse_mailbox_query
+from agent_reader.query.arguments import MAX_INT
 from agent_reader.sync.mirror import ListedMailbox
 from shared.message import JSON
 from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, letter, listed, mirrored
@@ -110,6 +111,7 @@ def test_positions_anchors_and_limits(account: Mirrored) -> None:
         ({"position": 20}, 20, ()),
         ({"anchor": whole.ids[2], "anchorOffset": -1, "limit": 1}, 1, whole.ids[1:2]),
         ({"anchor": whole.ids[2], "anchorOffset": -9}, 0, whole.ids),
+        ({"anchor": whole.ids[2], "anchorOffset": MAX_INT}, MAX_INT, ()),
         ({"limit": 0}, 0, ()),
     ]
     for asked, position, ids in cases:

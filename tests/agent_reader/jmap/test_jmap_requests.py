@@ -55,7 +55,16 @@ async def test_what_is_no_request_is_refused_with_its_type(served: House, body: 
     assert f"{ERROR}{kind}" == response.json()["type"]
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "application/jmap", "", "application/json; charset=latin-1"])
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "text/plain",
+        "application/jmap",
+        "",
+        "application/json; charset=latin-1",
+        "application/json; x=y; charset=utf-16",
+    ],
+)
 @pytest.mark.statement("18")
 async def test_another_content_type_is_not_json(served: House, content_type: str) -> None:
     response = await served.post({"using": [], "methodCalls": []}, **{"Content-Type": content_type})
@@ -64,7 +73,14 @@ async def test_another_content_type_is_not_json(served: House, content_type: str
 
 
 @pytest.mark.parametrize(
-    "content_type", ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=UTF-8"]
+    "content_type",
+    [
+        "application/json",
+        "application/json; charset=utf-8",
+        'Application/JSON;charset="UTF-8"',
+        "application/json; x=y; charset=utf-8",
+        "application/json;",
+    ],
 )
 @pytest.mark.statement("18")
 async def test_json_may_name_its_charset(served: House, content_type: str) -> None:
