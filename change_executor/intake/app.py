@@ -45,10 +45,12 @@ _RETRY_AFTER_SECONDS: Final = {503: "30", 429: "60"}
 def make_app(journal: Journal, settings: ExecutorSettings, random_octets: RandomOctets) -> FastAPI:
     """Return the intake's ASGI application (`app.state.refusals` counts)."""
     refusals = Refusals(journal)
+    desk = _Desk(journal, settings, random_octets, refusals)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        await asyncio.to_thread(desk.close)
         await asyncio.to_thread(refusals.close)
 
     app = FastAPI(
@@ -60,7 +62,7 @@ def make_app(journal: Journal, settings: ExecutorSettings, random_octets: Random
         lifespan=lifespan,
     )
     app.state.refusals = refusals
-    _Desk(journal, settings, random_octets, refusals).open(app)
+    desk.open(app)
     _add_refusals(app, refusals)
     return app
 
@@ -74,6 +76,10 @@ class _Desk:
         self._journal, self._settings, self._random_octets = journal, settings, random_octets
         self._refusals = refusals
         self._handed_in = HandedIn(journal)
+
+    def close(self) -> None:
+        """Wait for what was handed in to be written; the journal may be closed then."""
+        self._handed_in.close()
 
     def open(self, app: FastAPI) -> None:
         """Add the routes: the whole API."""

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, RootTransaction
 from sqlalchemy.exc import DBAPIError
 
 from change_executor.errors import JournalUnavailable
-from change_executor.journal.engine import driver_of, machine_errors, still_in_transaction
+from change_executor.journal.engine import BUSY_MILLISECONDS, driver_of, machine_errors, still_in_transaction
 
 # The first of a group waits for the last. A write takes well under a millisecond, so this is some twenty milliseconds;
 # and a command of another process gets its turn in between.
@@ -69,19 +69,48 @@ class GroupCommit:
     @contextmanager
     def turn_of_many(self) -> Iterator[Group]:
         """Wait for a turn as above, for a block that takes back by itself what its parts did wrong."""
-        assert self._whose_turn != threading.get_ident(), "a write transaction inside another would wait for itself"
-        refused: BaseException | None = None
-        with self._next():
+        self._assert_no_turn()
+        self._take_turn()
+        try:
             group = self._group or self._begin()
+        except BaseException:
+            self._turn.release()
+            raise
+        with self.ending(group):
+            yield group
+
+    @contextmanager
+    def turn_at_once(self) -> Iterator[Group | None]:
+        """Take a turn that lasts past the block, until `ending`; None where one would have to wait for it or a lock.
+
+        The block has to take back by itself what its parts did wrong, as above, and lets nothing out of it.
+        """
+        self._assert_no_turn()
+        group = self._taken_at_once()
+        if group is not None:
             self._whose_turn = threading.get_ident()
-            try:
-                with machine_errors():
-                    yield group
-            except BaseException as error:  # noqa: BLE001 - it is raised again below, once the others are served
-                refused = error
-            finally:
+        try:
+            yield group
+        finally:
+            if group is not None:
                 self._whose_turn = None
-            self._end_turn(group, refused)
+
+    @contextmanager
+    def ending(self, group: Group) -> Iterator[None]:
+        """End such a turn with a block that may write in it too, by any thread; returns and raises as a turn does."""
+        refused: BaseException | None = None
+        self._whose_turn = threading.get_ident()
+        try:
+            with machine_errors():
+                yield
+        except BaseException as error:  # noqa: BLE001 - it is raised again below, once the others are served
+            refused = error
+        finally:
+            self._whose_turn = None
+        try:
+            self._conclude(group, refused)
+        finally:
+            self._turn.release()
         group.ended.wait()
         if group.failure is not None:
             raise JournalUnavailable(str(group.failure)) from group.failure
@@ -94,8 +123,7 @@ class GroupCommit:
             self._connection.close()
             self._connection = None
 
-    @contextmanager
-    def _next(self) -> Iterator[None]:
+    def _take_turn(self) -> None:
         with self._counting:
             self._queued += 1
         try:
@@ -103,10 +131,6 @@ class GroupCommit:
         finally:
             with self._counting:
                 self._queued -= 1
-        try:
-            yield
-        finally:
-            self._turn.release()
 
     def _held(self) -> Connection:
         if self._connection is None:
@@ -124,7 +148,32 @@ class GroupCommit:
         self._group = group
         return group
 
-    def _end_turn(self, group: Group, refused: BaseException | None) -> None:
+    def _taken_at_once(self) -> Group | None:
+        if not self._turn.acquire(blocking=False):
+            return None
+        group = self._group or self._begun_at_once()
+        if group is None:
+            self._turn.release()
+        return group
+
+    def _begun_at_once(self) -> Group | None:
+        if self._connection is None:
+            # Opening one may take long.
+            return None
+        # After any failure the next one opens another connection, and has patience.
+        with suppress(JournalUnavailable), machine_errors():
+            driver = driver_of(self._connection)
+            driver.execute("PRAGMA busy_timeout=0")
+            try:
+                return self._begin()
+            finally:
+                driver.execute(f"PRAGMA busy_timeout={BUSY_MILLISECONDS}")
+        return None
+
+    def _assert_no_turn(self) -> None:
+        assert self._whose_turn != threading.get_ident(), "a write transaction inside another would wait for itself"
+
+    def _conclude(self, group: Group, refused: BaseException | None) -> None:
         try:
             still_in_transaction(group.driver)
         except JournalUnavailable as failure:

@@ -1,15 +1,20 @@
-"""Acts handed in from an event loop: what is handed in while others are written shares the next commit.
+"""Acts handed in from an event loop: all that wait at a time are written together and share a commit.
 
-A thread for each would cost more than what it writes; and the loop itself must not wait for the disk. So one thread of
-the loop writes for all, as long as there is something to write.
+The loop itself lets them write: a thread beside it would wait for the interpreter with each step of SQLite, and the
+loop with each piece that it sends, which costs more than what is written. The loop waits neither for a lock nor for the
+commit: those are a thread's, which takes whole batches too where others hold the lock or reading has become slow.
 """
 
 import asyncio
+import math
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from change_executor.journal.group import MAX_GROUP
 from change_executor.journal.journal import Journal, Writing
@@ -17,21 +22,39 @@ from change_executor.journal.journal import Journal, Writing
 _Found = TypeVar("_Found")
 _HandedIn = tuple[Callable[[Writing], Any], "asyncio.Future[Any]"]
 
+# An act takes the loop 0.15 ms, so all that the loop serves waits up to five for a batch.
+MAX_ON_LOOP: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Slowness:
+    """Acts that took the loop longer than `seconds` are followed by batches of a thread alone for `apart_seconds`.
+
+    What has to be read then is not in memory, or the machine has other work; the loop has more to serve than this.
+    """
+
+    seconds: float = 0.05
+    apart_seconds: float = 1.0
+
 
 class HandedIn:
     """The acts of a journal's event loops; thread-safe."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: Journal, slowness: Slowness | None = None) -> None:
         self._journal = journal
+        self._slowness = slowness or Slowness()
+        self._apart_until = -math.inf
         self._lock = threading.Lock()
         self._waiting: deque[_HandedIn] = deque()
         self._is_writing = False
+        # Not one of the loop's threads: all of those may wait for the turn that is held until this one commits.
+        self._committing = ThreadPoolExecutor(1, "journal")
 
     async def write(self, act: Callable[[Writing], _Found]) -> _Found:
         """Let an act write in a transaction of the journal; return what it returned, after the commit.
 
         Raises what it raised, after the commit of the others, and `JournalUnavailable`. An act that was handed in is
-        written, whoever still waits for it.
+        written, whoever still waits for it; it may be called twice (`Journal.write_all`).
         """
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[_Found] = loop.create_future()
@@ -39,35 +62,71 @@ class HandedIn:
             self._waiting.append((act, ended))
             begins, self._is_writing = not self._is_writing, True
         if begins:
-            try:
-                loop.run_in_executor(None, self._write)
-            except RuntimeError:
-                # A loop that ends takes no more work; the next one writes what waits.
-                with self._lock:
-                    self._is_writing = False
-                raise
+            # After the requests that came with this one: they hand in their acts first.
+            loop.call_soon(self._write, loop)
         return await ended
 
-    def _write(self) -> None:
-        while batch := self._next():
-            outcomes: Sequence[Any]
-            try:
-                outcomes = self._journal.write_all([act for act, _ in batch])
-            except Exception as error:  # noqa: BLE001 - each of them hears it
-                outcomes = [error] * len(batch)
-            _tell([ended for _, ended in batch], outcomes)
+    def close(self) -> None:
+        """Write what was handed in, and wait for its commit. Nothing may be handed in any more."""
+        self._committing.shutdown()
+        self._write_apart()
 
-    def _next(self) -> list[_HandedIn]:
+    def _write(self, loop: asyncio.AbstractEventLoop) -> None:
+        batch = self._next(MAX_ON_LOOP)
+        if not batch:
+            return
+        acts = [act for act, _ in batch]
+        commit = self._begun(loop, acts) or partial(self._journal.write_all, acts)
+        try:
+            self._committing.submit(self._end, commit, batch)
+        except RuntimeError:
+            # It is closed: there is no thread any more, and the turn must end.
+            self._end(commit, batch)
+
+    def _begun(
+        self, loop: asyncio.AbstractEventLoop, acts: Sequence[Callable[[Writing], Any]]
+    ) -> Callable[[], Sequence[Any]] | None:
+        began = loop.time()
+        if began < self._apart_until:
+            return None
+        commit = self._journal.begin_all(acts)
+        if loop.time() - began > self._slowness.seconds:
+            self._apart_until = loop.time() + self._slowness.apart_seconds
+        return commit
+
+    def _end(self, commit: Callable[[], Sequence[Any]], batch: list[_HandedIn]) -> None:
+        _tell(batch, commit)
         with self._lock:
-            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_GROUP))]
+            self._is_writing = bool(self._waiting)
+            if not self._waiting:
+                return
+            # Somebody waits on this loop, so it runs; another one may have ended.
+            loop = self._waiting[0][1].get_loop()
+        try:
+            loop.call_soon_threadsafe(self._write, loop)
+        except RuntimeError:
+            self._write_apart()
+
+    def _write_apart(self) -> None:
+        while batch := self._next(MAX_GROUP):
+            _tell(batch, partial(self._journal.write_all, [act for act, _ in batch]))
+
+    def _next(self, most: int) -> list[_HandedIn]:
+        with self._lock:
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), most))]
             self._is_writing = bool(batch)
         return batch
 
 
-def _tell(futures: "list[asyncio.Future[Any]]", outcomes: Sequence[Any]) -> None:
+def _tell(batch: Sequence[_HandedIn], commit: Callable[[], Sequence[Any]]) -> None:
+    outcomes: Sequence[Any]
+    try:
+        outcomes = commit()
+    except Exception as error:  # noqa: BLE001 - each of them hears it
+        outcomes = [error] * len(batch)
     # A loop is woken once, however many of its requests are answered.
     by_loop: defaultdict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = defaultdict(list)
-    for future, outcome in zip(futures, outcomes, strict=True):
+    for (_, future), outcome in zip(batch, outcomes, strict=True):
         by_loop[future.get_loop()].append((future, outcome))
     for loop, told in by_loop.items():
         # It is closed: nobody waits there any more, and what was committed stays so.

@@ -35,13 +35,14 @@ _PROBE: Final = "INSERT INTO probes (name, at) VALUES (?, ?) ON CONFLICT (name) 
 # A monitor asks each minute or so; more often would tell it nothing new.
 PROBE_EVERY: Final = timedelta(seconds=5)
 
-_CREATE: Final = Statement(insert(schema.proposals), tuple(column.name for column in schema.proposals.columns))
 _KEEP_TEXT: Final = Statement(schema.keep_text)
 _READ: Final = Statement(select(schema.proposals).where(schema.proposals.c.id == bindparam("wanted")))
 _STOPPED: Final = Statement(select(schema.switches.c.name).where(schema.switches.c.name == "stop"))
 
 # What the event of a new proposal says of its row beside state and version; all other columns are null.
 _STATED: Final = ("agent", "queue", "email_id", "from_role", "to_role", "created_at", "expires_at", "predecessor")
+
+_CREATE: Final = Statement(insert(schema.proposals), ("id", "state", "version", *_STATED))
 
 _NO_TEXTS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -164,13 +165,12 @@ class Writing:
             expires_at=new.expires_at,
             predecessor=new.predecessor,
         )
-        values = {name: getattr(made, name) for name in Proposal.__slots__}
+        stated = {name: getattr(made, name) for name in _STATED}
         with _one_open(new.id):
-            _CREATE.run(self.connection, values)
+            _CREATE.run(self.connection, stated | {"id": new.id, "state": State.PENDING.value, "version": 1})
         for kind, text in texts.items():
             self.keep_text(new.id, kind, text)
-        stated = {name: values[name] for name in _STATED}
-        details = {"from": None, "to": State.PENDING.value, "version": 1, "set": recorded(stated)}
+        details = {"from": None, "to": State.PENDING.value, "version": 1, "set": schema.recorded(stated)}
         self.append("proposal:propose", new.id, f"agent:{new.agent}", details)
         return made
 
@@ -237,7 +237,7 @@ class Writing:
             kind,
             before.id,
             actor,
-            (details or {}) | stated | {"set": recorded(changed)},
+            (details or {}) | stated | {"set": schema.recorded(changed)},
             row=None if looked_at is None else ("evidence", looked_at),
         )
         # Just what was written to what was read, in one transaction that holds the write lock.
@@ -263,14 +263,6 @@ def _one_open(proposal_id: str) -> Iterator[None]:
         if "proposals.queue, proposals.email_id" in str(error.orig):
             raise AnotherIsOpen(proposal_id) from None
         raise
-
-
-def recorded(values: dict[str, Any]) -> dict[str, Any]:
-    """Return columns as an event records them: times in UTC microseconds since 1970, all else as it is."""
-    return {
-        column: schema.to_microseconds(value) if isinstance(value, datetime) else value
-        for column, value in values.items()
-    }
 
 
 def read_proposal(connection: Connection, proposal_id: str) -> Proposal:
@@ -329,15 +321,24 @@ class Journal:
         they came to before is forgotten. All have ended when this returns, and what is told holds: it is after the
         commit. Raises `JournalUnavailable` where nothing of it could be committed.
         """
-        with self._group.turn_of_many() as group:
+        return self._told(batch.write_all(self._group, acts, self._perform))
 
-            def perform(act: Callable[[Writing], _Found]) -> _Found:
-                writing = Writing(group.connection, self._clock())
-                found = act(writing)
-                writing.state_texts()
-                return found
+    def begin_all(self, acts: Sequence[Callable[[Writing], _Found]]) -> Callable[[], list[_Found | Exception]] | None:
+        """Let acts write as `write_all` does, waiting for nobody; what is returned must be called, by any thread.
 
-            ended = batch.each_of(group, acts, perform)
+        It commits, returns and raises as `write_all` does; until then no other thread has a turn. None where one would
+        have to wait for a turn or a lock: then no act was called.
+        """
+        commit = batch.begin_all(self._group, acts, self._perform)
+        return None if commit is None else lambda: self._told(commit())
+
+    def _perform(self, connection: Connection, act: Callable[[Writing], _Found]) -> _Found:
+        writing = Writing(connection, self._clock())
+        found = act(writing)
+        writing.state_texts()
+        return found
+
+    def _told(self, ended: list[_Found | Exception]) -> list[_Found | Exception]:
         if not all(isinstance(each, Exception) for each in ended):
             self._tell_listeners()
         return ended

@@ -9,6 +9,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 
 class UtcMicroseconds(TypeDecorator[datetime]):
@@ -28,7 +29,14 @@ class UtcMicroseconds(TypeDecorator[datetime]):
 
 def to_microseconds(moment: datetime) -> int:
     """Return microseconds since 1970 of an aware datetime."""
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def recorded(values: dict[str, Any]) -> dict[str, Any]:
+    """Return columns as an event records them: times in UTC microseconds since 1970, all else as it is."""
+    return {
+        column: to_microseconds(value) if isinstance(value, datetime) else value for column, value in values.items()
+    }
 
 
 metadata = MetaData()

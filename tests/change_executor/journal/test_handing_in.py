@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,19 +15,26 @@ from sqlalchemy import event, func, select
 from change_executor.audit import verify
 from change_executor.errors import JournalUnavailable
 from change_executor.journal import schema
+from change_executor.journal.engine import BUSY_MILLISECONDS
 from change_executor.journal.group import MAX_GROUP
-from change_executor.journal.handing_in import HandedIn
+from change_executor.journal.handing_in import MAX_ON_LOOP, HandedIn, Slowness
 from tests.change_executor.journal.clock import new_proposal
-from tests.change_executor.journal.test_group import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from change_executor.journal.journal import Journal, Writing
 
 MANY = 3 * MAX_GROUP
 # Seconds; nothing here waits for more than the machine.
 DEADLINE = 30.0
+
+
+@pytest.fixture
+def handed_in(journal: Journal) -> Iterator[HandedIn]:
+    made = HandedIn(journal)
+    yield made
+    made.close()
 
 
 def append(writing: Writing) -> str:
@@ -52,25 +62,25 @@ def count(journal: Journal, kind: str) -> int:
         ).scalar_one()
 
 
-def test_all_are_written_in_few_commits(journal: Journal) -> None:
+def test_all_are_written_in_few_commits(journal: Journal, handed_in: HandedIn) -> None:
     commits: list[object] = []
     event.listen(journal._writer, "commit", commits.append)
-    # The first of them may be written alone; a commit holds no more than a group.
-    outcomes = all_at_once(HandedIn(journal), [append] * MANY)
+    # A commit holds no more than a group, of which the loop writes a part at a time.
+    outcomes = all_at_once(handed_in, [append] * MANY)
     assert MANY == len({str(each) for each in outcomes}) == count(journal, "test:event")
-    assert -(-MANY // MAX_GROUP) <= len(commits) <= -(-MANY // MAX_GROUP) + 1
+    assert -(-MANY // MAX_GROUP) <= len(commits) <= -(-MANY // MAX_ON_LOOP)
 
 
-def test_what_one_did_wrong_is_taken_back_alone_and_told_to_it(journal: Journal) -> None:
-    outcomes = all_at_once(HandedIn(journal), [append, refused, append] * 5)
+def test_what_one_did_wrong_is_taken_back_alone_and_told_to_it(journal: Journal, handed_in: HandedIn) -> None:
+    outcomes = all_at_once(handed_in, [append, refused, append] * 5)
     assert [str, ZeroDivisionError, str] * 5 == [type(each) for each in outcomes]
     assert (10, 0) == (count(journal, "test:event"), count(journal, "test:refused"))
     with journal.reading() as connection:
         assert 0 == connection.execute(select(func.count()).select_from(schema.proposals)).scalar_one()
 
 
-def test_nobody_is_answered_before_the_commit(journal: Journal) -> None:
-    handed_in, reached, holds = HandedIn(journal), threading.Event(), threading.Event()
+def test_nobody_is_answered_before_the_commit(journal: Journal, handed_in: HandedIn) -> None:
+    reached, holds = threading.Event(), threading.Event()
 
     def held(_: object) -> None:
         reached.set()
@@ -89,8 +99,10 @@ def test_nobody_is_answered_before_the_commit(journal: Journal) -> None:
     assert 3 == count(journal, "test:event")
 
 
-def test_a_commit_that_fails_fails_for_all_of_it_and_the_next_one_goes_on(journal: Journal) -> None:
-    handed_in, failing = HandedIn(journal), [True]
+def test_a_commit_that_fails_fails_for_all_of_it_and_the_next_one_goes_on(
+    journal: Journal, handed_in: HandedIn
+) -> None:
+    failing = [True]
 
     def full(_: object) -> None:
         if failing[0]:
@@ -105,140 +117,8 @@ def test_a_commit_that_fails_fails_for_all_of_it_and_the_next_one_goes_on(journa
     assert 1 == count(journal, "test:event")
 
 
-def test_a_transaction_that_sqlite_ended_fails_for_everybody_in_it(journal: Journal) -> None:
-    def ends_it(writing: Writing) -> str:
-        writing.append("test:before", "x", "operator")
-        writing.connection.exec_driver_sql("ROLLBACK")
-        return ""
-
-    with pytest.raises(JournalUnavailable, match="by itself"):
-        journal.write_all([append, ends_it])
-    assert (0, 0) == (count(journal, "test:event"), count(journal, "test:before"))
-    journal.write_all([append])
-    assert 1 == count(journal, "test:event")
-
-
-def test_acts_are_called_once_where_none_fails_after_it_has_written(journal: Journal) -> None:
-    calls: list[str] = []
-
-    def counted(writing: Writing) -> str:
-        calls.append("counted")
-        return append(writing)
-
-    def refuses_at_once(_: Writing) -> str:
-        calls.append("refused")
-        raise ZeroDivisionError
-
-    outcomes = journal.write_all([counted, refuses_at_once, counted])
-    assert ["counted", "refused", "counted"] == calls
-    assert [str, ZeroDivisionError, str] == [type(each) for each in outcomes]
-    assert 2 == count(journal, "test:event")
-
-
-def test_where_one_fails_after_it_has_written_all_are_written_anew_and_each_once(journal: Journal) -> None:
-    calls: list[str] = []
-
-    def counted(writing: Writing) -> str:
-        calls.append("counted")
-        return append(writing)
-
-    outcomes = journal.write_all([counted, refused, counted])
-    # The first went with what was taken back; the third had not been tried.
-    assert 3 == len(calls)
-    assert [str, ZeroDivisionError, str] == [type(each) for each in outcomes]
-    with journal.reading() as connection:
-        hashes = connection.execute(select(schema.events.c.hash).order_by(schema.events.c.seq)).scalars().all()
-    assert [outcomes[0], outcomes[2]] == hashes
-
-
-def test_what_other_threads_wrote_in_the_same_commit_stays_where_an_act_fails(journal: Journal) -> None:
-    outcomes: list[object] = []
-    acting = threading.Thread(target=lambda: outcomes.extend(journal.write_all([append, refused, append])))
-    with journal.writing() as writing:
-        writing.append("test:first", "x", "operator")
-        acting.start()
-        until(lambda: journal._group._queued == 1)
-    acting.join(DEADLINE)
-    assert [str, ZeroDivisionError, str] == [type(each) for each in outcomes]
-    assert (1, 2, 0) == tuple(count(journal, kind) for kind in ("test:first", "test:event", "test:refused"))
-
-
-@pytest.mark.parametrize("told", [ZeroDivisionError, None])
-@pytest.mark.parametrize("joining", [False, True])
-def test_nothing_is_written_after_a_transaction_that_is_gone(
-    journal: Journal, joining: bool, told: type[Exception] | None
-) -> None:
-    def ends_it(writing: Writing) -> str:
-        writing.connection.exec_driver_sql("ROLLBACK")
-        if told is not None:
-            raise told
-        return ""
-
-    failures: list[str] = []
-
-    def act() -> None:
-        with pytest.raises(JournalUnavailable) as failure:
-            journal.write_all([append, ends_it, append])
-        failures.append(str(failure.value))
-
-    def first(acting: threading.Thread) -> None:
-        with journal.writing() as writing:
-            writing.append("test:first", "x", "operator")
-            acting.start()
-            until(lambda: journal._group._queued == 1)
-
-    acting = threading.Thread(target=act)
-    if joining:
-        with pytest.raises(JournalUnavailable):
-            first(acting)
-    else:
-        acting.start()
-    acting.join(DEADLINE)
-    assert 1 == len(failures)
-    assert (0, 0) == (count(journal, "test:first"), count(journal, "test:event"))
-    journal.write_all([append])
-    assert 1 == count(journal, "test:event")
-
-
-def test_what_ends_a_thread_takes_all_of_its_acts_back(journal: Journal) -> None:
-    def stops(writing: Writing) -> str:
-        writing.append("test:before", "x", "operator")
-        raise SystemExit
-
-    with pytest.raises(JournalUnavailable):
-        journal.write_all([append, stops])
-    assert (0, 0) == (count(journal, "test:event"), count(journal, "test:before"))
-    journal.write_all([append])
-    assert 1 == count(journal, "test:event")
-
-
-def test_a_lock_that_cannot_be_had_again_fails_for_all_of_them(journal: Journal) -> None:
-    begun: list[object] = []
-
-    def once(_: object) -> None:
-        begun.append(None)
-        if len(begun) == 2:
-            raise JournalUnavailable("database is locked")
-
-    event.listen(journal._writer, "begin", once)
-    with pytest.raises(JournalUnavailable, match="locked"):
-        journal.write_all([append, refused, append])
-    assert (0, 0) == (count(journal, "test:event"), count(journal, "test:refused"))
-    journal.write_all([append])
-    assert (1, 3) == (count(journal, "test:event"), len(begun))
-
-
-def test_listeners_wake_once_for_what_was_committed_and_not_for_what_was_taken_back(journal: Journal) -> None:
-    seen: list[int] = []
-    journal.listen(lambda: seen.append(count(journal, "test:event")))
-    journal.write_all([append, refused, append])
-    assert [2] == seen
-    journal.write_all([refused])
-    assert [2] == seen
-
-
-def test_acts_of_several_loops_are_answered_in_their_own(journal: Journal) -> None:
-    handed_in, outcomes = HandedIn(journal), []
+def test_acts_of_several_loops_are_answered_in_their_own(journal: Journal, handed_in: HandedIn) -> None:
+    outcomes: list[str | BaseException] = []
 
     def run() -> None:
         outcomes.extend(all_at_once(handed_in, [append] * 20))
@@ -252,20 +132,21 @@ def test_acts_of_several_loops_are_answered_in_their_own(journal: Journal) -> No
     assert {str} == {type(each) for each in outcomes}
 
 
-def test_what_was_handed_in_is_written_though_nobody_waits_any_more(journal: Journal) -> None:
+def test_what_was_handed_in_is_written_though_nobody_waits_any_more(journal: Journal, handed_in: HandedIn) -> None:
     async def asked() -> None:
-        waiting = asyncio.ensure_future(HandedIn(journal).write(append))
+        waiting = asyncio.ensure_future(handed_in.write(append))
         await asyncio.sleep(0)
         waiting.cancel()
 
     asyncio.run(asked())
+    handed_in.close()
     assert 1 == count(journal, "test:event")
 
 
 def test_one_that_goes_away_holds_up_no_other_of_its_commit_and_all_are_written_in_their_order(
-    journal: Journal,
+    journal: Journal, handed_in: HandedIn
 ) -> None:
-    handed_in, reached, holds = HandedIn(journal), threading.Event(), threading.Event()
+    reached, holds = threading.Event(), threading.Event()
 
     def named(name: str) -> Callable[[Writing], str]:
         return lambda writing: writing.append("test:event", name, "operator")
@@ -295,15 +176,128 @@ def test_one_that_goes_away_holds_up_no_other_of_its_commit_and_all_are_written_
     assert ["first", "a", "b", "c"] == subjects
 
 
-def test_what_a_loop_that_ends_could_not_hand_on_the_next_one_writes(journal: Journal) -> None:
-    handed_in = HandedIn(journal)
+def test_what_a_loop_that_ended_had_no_time_for_is_written_at_the_end(journal: Journal, handed_in: HandedIn) -> None:
+    loop = asyncio.new_event_loop()
+    waiting = loop.create_task(handed_in.write(append))
+    # It hands in, and the loop does not run again.
+    loop.call_soon(loop.stop)
+    loop.run_forever()
+    assert not waiting.done()
+    handed_in.close()
+    assert 1 == count(journal, "test:event")
+    waiting.cancel()
+    loop.run_until_complete(asyncio.gather(waiting, return_exceptions=True))
+    loop.close()
 
-    async def too_late() -> None:
-        await asyncio.get_running_loop().shutdown_default_executor()
-        with pytest.raises(RuntimeError):
-            await handed_in.write(append)
 
-    asyncio.run(too_late())
-    assert 0 == count(journal, "test:event")
-    assert [str] == [type(each) for each in all_at_once(handed_in, [append])]
-    assert 2 == count(journal, "test:event")
+def test_what_comes_after_the_end_is_written_by_the_loop(journal: Journal, handed_in: HandedIn) -> None:
+    handed_in.close()
+    assert [str] * 3 == [type(each) for each in all_at_once(handed_in, [append] * 3)]
+    assert 3 == count(journal, "test:event")
+
+
+def test_acts_are_written_on_the_loop_and_committed_beside_it(journal: Journal, handed_in: HandedIn) -> None:
+    acting, committing = [], []
+
+    def watched(writing: Writing) -> str:
+        acting.append(threading.get_ident())
+        return append(writing)
+
+    # The first opens the connection, which may take long.
+    all_at_once(handed_in, [append])
+    event.listen(journal._writer, "commit", lambda _: committing.append(threading.get_ident()))
+    all_at_once(handed_in, [watched] * 3)
+    assert [threading.get_ident()] * 3 == acting
+    assert 1 == len(committing)
+    assert threading.get_ident() not in committing
+
+
+def test_the_loop_waits_for_no_turn(journal: Journal, handed_in: HandedIn) -> None:
+    all_at_once(handed_in, [append])
+    begun, holds = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with journal.writing() as writing:
+            append(writing)
+            begun.set()
+            assert holds.wait(DEADLINE)
+
+    async def asked() -> None:
+        holding = asyncio.ensure_future(asyncio.to_thread(hold))
+        assert await asyncio.to_thread(begun.wait, DEADLINE)
+        waiting = asyncio.ensure_future(handed_in.write(append))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not waiting.done()
+        holds.set()
+        await asyncio.gather(holding, waiting)
+
+    asyncio.run(asked())
+    assert 3 == count(journal, "test:event")
+
+
+def test_the_loop_waits_for_no_lock_of_another_process(journal: Journal, url: str) -> None:
+    called: list[object] = []
+    assert journal.begin_all([called.append]) is None, "a connection has to be opened"
+    journal.write_all([append])
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        # With patience it would be ten seconds.
+        assert journal.begin_all([called.append]) is None
+    assert [] == called
+    journal.write_all([append])
+    commit = journal.begin_all([append])
+    assert commit is not None
+    commit()
+    assert 3 == count(journal, "test:event")
+    with journal.writing() as writing:
+        assert BUSY_MILLISECONDS == writing.connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one()
+
+
+def test_after_acts_that_took_the_loop_long_a_thread_writes(journal: Journal) -> None:
+    handed_in, acting = HandedIn(journal, Slowness(seconds=-1.0, apart_seconds=3600.0)), []
+
+    def watched(writing: Writing) -> str:
+        acting.append(threading.get_ident() == threading.main_thread().ident)
+        return append(writing)
+
+    journal.write_all([append])
+    for _ in range(3):
+        all_at_once(handed_in, [watched])
+    handed_in.close()
+    assert [True, False, False] == acting
+    assert 4 == count(journal, "test:event")
+
+
+def test_the_commit_waits_for_none_of_the_loops_threads(journal: Journal, handed_in: HandedIn) -> None:
+    all_at_once(handed_in, [append])
+
+    def write_beside() -> None:
+        with journal.writing() as writing:
+            append(writing)
+
+    async def asked() -> None:
+        loop, beside = asyncio.get_running_loop(), []
+        loop.set_default_executor(ThreadPoolExecutor(1))
+
+        def keeps_the_only_thread(writing: Writing) -> str:
+            beside.append(loop.run_in_executor(None, write_beside))
+            return append(writing)
+
+        async with asyncio.timeout(DEADLINE):
+            await handed_in.write(keeps_the_only_thread)
+            await asyncio.gather(*beside)
+
+    asyncio.run(asked())
+    assert 3 == count(journal, "test:event")
+
+
+def test_an_act_that_would_wait_for_its_own_turn_is_told_so(journal: Journal, handed_in: HandedIn) -> None:
+    def writes_inside(_: Writing) -> str:
+        with journal.writing() as writing:
+            return append(writing)
+
+    journal.write_all([append])
+    outcomes = all_at_once(handed_in, [append, writes_inside, append])
+    assert [str, AssertionError, str] == [type(each) for each in outcomes]
+    assert 3 == count(journal, "test:event")
