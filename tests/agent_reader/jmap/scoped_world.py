@@ -164,14 +164,22 @@ class World:
             self.put_copy(letter, name)
 
     def put_copy(self, letter: Letter, name: str) -> None:
+        message = self._message(letter, name)
+        self.placed[letter.number, name] = message.uid
+        self.mirror.add(self.handle(name), [message])
+
+    def put_elsewhere(self, letter: Letter) -> None:
+        """Bring a letter into the INBOX of the other account."""
+        mirror = self.store.account(OTHER_ACCOUNT)
+        inbox = next(mailbox.id for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
+        mirror.add(inbox, [self._message(letter, "INBOX")])
+
+    def _message(self, letter: Letter, name: str) -> FetchedMessage:
         uid = self.uids()
-        self.placed[letter.number, name] = uid
         self.shelf[name, uid] = letter.octets
         header = letter.octets.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
-        message = FetchedMessage(
-            uid, MessageState(frozenset(letter.flags), 1), letter.at, len(letter.octets), letter.octets, header
-        )
-        self.mirror.add(self.handle(name), [message])
+        state = MessageState(frozenset(letter.flags), 1)
+        return FetchedMessage(uid, state, letter.at, len(letter.octets), letter.octets, header)
 
     def take(self, letter: Letter, name: str) -> None:
         self.mirror.vanish(self.handle(name), [self.placed.pop((letter.number, name))])

@@ -8,12 +8,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 
+import httpx
 import pytest
 
 from agent_reader.scope import Depth, Scope
 from shared.identity import email_id, message_digest
 from tests.agent_reader.jmap.scoped_asking import Call, ask, got, hidden, seen
-from tests.agent_reader.jmap.scoped_world import ACCOUNT, SCOPES, World, world
+from tests.agent_reader.jmap.scoped_world import ACCOUNT, OTHER_ACCOUNT, SCOPES, Letter, World, world
 
 pytestmark = pytest.mark.anyio
 
@@ -118,6 +119,8 @@ async def test_a_state_of_another_scope_is_none_of_this(here: World, scope: str)
             assert ("error", "cannotCalculateChanges") == (answered, answer["type"]), other
 
 
+# As `_told` asks.
+GIVEN = (200, 206, 416, 304, 200)
 RANGE, PAST_THE_END = ({"Range": f"bytes={each}"} for each in ("0-9", "999999999-"))
 
 
@@ -128,20 +131,35 @@ async def test_a_blob_is_given_to_who_sees_all_of_its_message_and_is_none_for_ot
     limits = SCOPES[scope]
     # "whole" comes first: each blob was fetched for somebody, so that the cache holds it.
     async with here.client(scope) as client:
-
-        async def told(
-            blob_id: str, http_method: str, fields: dict[str, str]
-        ) -> tuple[int, list[tuple[str, str]], str]:
-            answer = await client.request(http_method, f"/jmap/download/{ACCOUNT}/{blob_id}/x", headers=fields)
-            return answer.status_code, answer.headers.multi_items(), answer.text.replace(blob_id, "*")
-
-        never = {each: await told(f"B{NOBODY}", each, {}) for each in ("GET", "HEAD")}
+        never = await _told(client, f"B{NOBODY}")
+        assert [404] * len(never) == [status for status, _, _ in never]
         for letter in here.mail:
             for blob_id in (f"B{letter.id[1:]}", *(letter.part_blobs if letter.attached else ())):
-                asked = {200: {}, 206: RANGE, 416: PAST_THE_END, 304: {"If-None-Match": f'"{blob_id}"'}}
-                found = [("GET", await told(blob_id, "GET", fields)) for fields in asked.values()]
-                found.append(("HEAD", await told(blob_id, "HEAD", {})))
+                found = await _told(client, blob_id)
                 if letter.is_seen(limits) and limits.depth is Depth.FULL:
-                    assert [*asked, 200] == [each[0] for _, each in found], (letter.number, blob_id)
+                    assert GIVEN == tuple(status for status, _, _ in found), (letter.number, blob_id)
                 else:
-                    assert [(each, never[each]) for each, _ in found] == found, (letter.number, blob_id)
+                    assert never == found, (letter.number, blob_id)
+
+
+async def test_a_blob_of_an_account_outside_is_none_however_it_is_asked_for(here: World) -> None:
+    letter = Letter(99, ("INBOX",), attached=True)
+    here.put_elsewhere(letter)
+    here.tokens["one account"] = here.access.create_token("clerk", scope=Scope(accounts=(ACCOUNT,))).text
+    async with here.client("whole") as whole, here.client("one account") as client:
+        for blob_id in (f"B{letter.id[1:]}", *letter.part_blobs):
+            assert GIVEN == tuple(status for status, _, _ in await _told(whole, blob_id, OTHER_ACCOUNT))
+            assert await _told(client, f"B{NOBODY}", OTHER_ACCOUNT) == await _told(client, blob_id, OTHER_ACCOUNT)
+
+
+async def _told(
+    client: httpx.AsyncClient, blob_id: str, account_id: str = ACCOUNT
+) -> list[tuple[int, list[tuple[str, str]], str]]:
+    """What is answered to each way to ask for a blob; its id, which each may repeat, aside."""
+    found = []
+    cached = {"If-None-Match": f'"{blob_id}"'}
+    asked: list[tuple[str, dict[str, str]]] = [("GET", {}), ("GET", RANGE), ("GET", PAST_THE_END), ("GET", cached)]
+    for http_method, fields in (*asked, ("HEAD", {})):
+        answer = await client.request(http_method, f"/jmap/download/{account_id}/{blob_id}/x", headers=fields)
+        found.append((answer.status_code, answer.headers.multi_items(), answer.text.replace(blob_id, "*")))
+    return found
