@@ -4,13 +4,13 @@ Most of what is asked for is at hand: in the summary, which is JSON already, and
 alone. For all else the message is taken apart.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from agent_reader.query.email_get_arguments import EmailGetArguments
-from agent_reader.query.shown_email import PartsShown, shows_text
+from agent_reader.query.shown_email import PartsShown, attachments_of, shows_text, texts_of
 from agent_reader.scope import Depth
 from agent_reader.store.body_texts import BodyText, read_texts
 from agent_reader.store.document import StoredPart
@@ -50,6 +50,8 @@ _IN_SUMMARY: Final = frozenset(
 )
 _TEXTS: Final = "bodyValues"
 
+_NOTHING: Final = b'""'
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -85,19 +87,23 @@ class ContentAsked:
         self._has_texts_alone = self.names.of_message == (_TEXTS,) and not asked.fetch_all
         self._parts = PartsShown()
 
-    def at_hand(self, email: StoredEmail) -> Content | None:
-        """Return what is asked of an Email where the message need not be taken apart for it, None elsewhere."""
-        values: Content = {}
-        if self.names.of_message:
-            packed = email.source[1]
-            if packed is None or not self._has_texts_alone or email.depth is Depth.HEADERS:
-                return None
-            texts = read_texts(packed, of_text=self._asked.fetch_text, of_html=self._asked.fetch_html)
-            if texts is None:
-                return None
-            most = self._asked.max_body_value_bytes
-            values[_TEXTS] = {text.part_id: _value_of(text, most) for text in texts}
-        return self._in_order(email, values)
+    def at_hand(self, email: StoredEmail) -> Written | None:
+        """Return what is said of an Email where the message need not be taken apart for it, None elsewhere."""
+        if not self.names.of_message:
+            return self.written(self._in_order(email, {}))
+        packed = email.source[1]
+        if packed is None or not self._has_texts_alone or email.depth is Depth.HEADERS:
+            return None
+        texts = read_texts(packed, of_text=self._asked.fetch_text, of_html=self._asked.fetch_html)
+        if texts is None:
+            return None
+        values = [_value_of(text, self._asked.max_body_value_bytes) for text in texts]
+        body_values = msgspec.Raw(b"{%b}" % b",".join([value.member for value in values]))
+        return Written(
+            _encode(self._in_order(email, {_TEXTS: body_values}))[1:-1],
+            self._parts.of(self.names.content, tuple([text.part_id for text in texts])),
+            any(value.shows_text for value in values),
+        )
 
     def taken_apart(self, email: StoredEmail, read_message: Callable[[], Message]) -> Content:
         """Return what is asked of an Email, whatever it is."""
@@ -119,9 +125,8 @@ class ContentAsked:
 
     def written(self, content: Content, cut: Iterable[JSON] = ()) -> Written:
         """Return the JSON of what is said of an Email, and which of its texts go on."""
-        return Written(
-            _encode(content)[1:-1], self._parts.of(content), shows_text(content), tuple([_encode(each) for each in cut])
-        )
+        parts = self._parts.of(content, texts_of(content), attachments_of(content))
+        return Written(_encode(content)[1:-1], parts, shows_text(content), tuple([_encode(each) for each in cut]))
 
     def _in_order(self, email: StoredEmail, values: Content) -> Content:
         names = self.names
@@ -131,9 +136,22 @@ class ContentAsked:
         return {name: known[name] for name in names.content}
 
 
-def _value_of(text: BodyText, max_octets: int) -> Mapping[str, JSON]:
-    value = cut_value(text.text, max_octets, is_html=text.is_html)
-    return {"value": value, "isEncodingProblem": False, "isTruncated": len(value) != len(text.text)}
+class _Value(NamedTuple):
+    """A text as a member of bodyValues (RFC 8621 §4.1.4)."""
+
+    member: bytes
+    shows_text: bool
+
+
+def _value_of(text: BodyText, max_octets: int) -> _Value:
+    json, is_cut = text.json, False
+    if max_octets:
+        whole: str = msgspec.json.decode(json)
+        value = cut_value(whole, max_octets, is_html=text.is_html)
+        json, is_cut = _encode(value), len(value) != len(whole)
+    member = b'"%b":{"value":%b,"isEncodingProblem":false,"isTruncated":%b}'
+    is_cut_to_nothing = is_cut and json == _NOTHING
+    return _Value(member % (text.part_id.encode(), json, b"true" if is_cut else b"false"), not is_cut_to_nothing)
 
 
 def _say_what_is_not_kept(message: Message, values: Content) -> None:

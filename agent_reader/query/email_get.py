@@ -85,7 +85,7 @@ def email_get_as_asked(
 def _written(snapshot: Snapshot, email: StoredEmail, content: ContentAsked, go_on: Callable[[], None]) -> Written:
     at_hand = content.at_hand(email)
     if at_hand is not None:
-        return content.written(at_hand)
+        return at_hand
     with snapshot.room.place(email.size, go_on):
         return content.written(content.taken_apart(email, partial(snapshot.message_of, email)))
 

@@ -1,6 +1,6 @@
 """Which parts of a message its Email in an answer shows, in words for the read log."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 # What says nothing of the content: where a message lies, and what the server calls it.
@@ -28,13 +28,12 @@ class PartsShown:
     def __init__(self) -> None:
         self._known: dict[tuple[tuple[str, ...], tuple[str, ...]], tuple[str, ...]] = {}
 
-    def of(self, email: Mapping[str, Any]) -> tuple[str, ...]:
+    def of(self, names: Iterable[str], texts: tuple[str, ...], attachments: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return what `parts_of` does, worked out once for Emails whose texts are in the same parts."""
-        attached = email.get("textOfAttachment")
-        texts = (tuple(email.get("bodyValues", ())), _read_in(attached) if attached else ())
-        known = self._known.get(texts)
+        known = self._known.get((texts, attachments))
         if known is None:
-            known = self._known[texts] = parts_of(email)
+            known = tuple(dict.fromkeys(_parts(names, texts, attachments)))
+            self._known[texts, attachments] = known
         return known
 
 
@@ -49,26 +48,31 @@ def shows_text(email: Mapping[str, Any]) -> bool:
 
 def parts_of(email: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the parts that an Email, or a SearchSnippet, of an answer shows: header, text/1, ..."""
-    return tuple(dict.fromkeys(_parts(email)))
-
-
-def _parts(email: Mapping[str, Any]) -> Iterator[str]:
     if "emailId" in email:
         # A SearchSnippet: what is null shows nothing.
-        yield from (f"snippet of {name}" for name in ("subject", "preview") if email[name] is not None)
-        return
-    for name, value in email.items():
-        if name == "bodyValues" and isinstance(value, Mapping):
-            yield from (f"text/{part_id}" for part_id in value)
-        elif name == "textOfAttachment" and isinstance(value, Mapping):
-            yield from (f"attachment/{part_id}" for part_id in _read_in(value))
+        return tuple(f"snippet of {name}" for name in ("subject", "preview") if email[name] is not None)
+    return tuple(dict.fromkeys(_parts(email, texts_of(email), attachments_of(email))))
+
+
+def texts_of(email: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids of the parts whose text is in an Email's bodyValues."""
+    return tuple(email.get("bodyValues", ()))
+
+
+def attachments_of(email: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids of the attachments whose text an Email of the extension shows."""
+    return tuple([part_id for part_id, each in email.get("textOfAttachment", {}).items() if "value" in each])
+
+
+def _parts(names: Iterable[str], texts: tuple[str, ...], attachments: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        if name == "bodyValues":
+            yield from (f"text/{part_id}" for part_id in texts)
+        elif name == "textOfAttachment":
+            yield from (f"attachment/{part_id}" for part_id in attachments)
         elif name in _HEADER or name.startswith("header:"):
             yield "header"
         elif name in _STRUCTURE:
             yield "structure"
         elif name not in _PLACE:
             yield name
-
-
-def _read_in(attached: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(part_id for part_id, each in attached.items() if "value" in each)

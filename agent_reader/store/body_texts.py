@@ -8,6 +8,7 @@ taken apart as before.
 
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import msgspec
@@ -27,21 +28,24 @@ _MOST_TEXTS: Final = 32
 
 
 class BodyText(NamedTuple):
-    """A text of a body as RFC 8621 §4.1.4 has it: with LF line ends, without NUL, free of encoding problems."""
+    """A text of a body as RFC 8621 §4.1.4 has it, whole and free of encoding problems; `json` is a string of JSON."""
 
     part_id: str
     is_html: bool
-    text: str
+    json: bytes
 
 
 class _Place(msgspec.Struct, array_like=True, frozen=True):
-    """`start` and `end` in the unpacked document; `has_pairs`: there are CRs, each before an LF."""
+    """`start` and `end` in the unpacked document; `has_pairs`: there are CRs, each before an LF.
+
+    `charset` is None where the octets are UTF-8 with nothing in it that JSON escapes but what `_escaped` does.
+    """
 
     part_id: str
     is_html: bool
     start: int
     end: int
-    charset: str
+    charset: str | None
     has_pairs: bool
 
 
@@ -51,6 +55,7 @@ class _Places(msgspec.Struct, array_like=True, frozen=True):
 
 
 _DECODER: Final = msgspec.msgpack.Decoder(_Places)
+_encode: Final = msgspec.json.Encoder().encode
 
 
 def with_places(packed: bytes, unpacked: bytes, lists: BodyLists) -> bytes:
@@ -82,15 +87,25 @@ def read_texts(packed: bytes, *, of_text: bool, of_html: bool) -> list[BodyText]
         unpacked = zlib.decompressobj().decompress(packed, max(needed, 1))
         if len(unpacked) < needed:
             return None
-        return [BodyText(place.part_id, place.is_html, _text(unpacked, place)) for place in places]
+        return [BodyText(place.part_id, place.is_html, _json(unpacked, place)) for place in places]
     except (msgspec.MsgspecError, UnicodeError):
         return None
 
 
-def _text(unpacked: bytes, place: _Place) -> str:
+def _json(unpacked: bytes, place: _Place) -> bytes:
     octets = unpacked[place.start : place.end]
-    # To take one octet out is ten times as fast as to look for two.
-    return (octets.replace(b"\r", b"") if place.has_pairs else octets).decode(codec_of(place.charset) or "utf_8")
+    if place.has_pairs:
+        # To take one octet out is ten times as fast as to look for two.
+        octets = octets.replace(b"\r", b"")
+    if place.charset is None:
+        return _escaped(octets)
+    return _encode(octets.decode(codec_of(place.charset) or "utf_8"))
+
+
+def _escaped(octets: bytes) -> bytes:
+    """A string of JSON, in a third of the time that a detour by characters takes where not all are ASCII's."""
+    octets = octets.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n").replace(b"\t", b"\\t")
+    return b'"%b"' % octets
 
 
 class _NotPlain(Exception):  # noqa: N818 - names the finding
@@ -110,12 +125,13 @@ def _place(unpacked: bytes, part: Part) -> _Place:
     start = unpacked.find(content, 0, MOST_OCTETS)
     if start < 0 or part.part_id is None:
         raise _NotPlain
-    charset = part.charset or "utf-8"
-    place = _Place(part.part_id, part.type == "text/html", start, start + len(content), charset, b"\r" in content)
     value = body_value(part)
-    try:
-        if value.is_encoding_problem or _text(unpacked, place) != value.value:
-            raise _NotPlain
-    except UnicodeError:
-        raise _NotPlain from None
-    return place
+    if value.is_encoding_problem:
+        raise _NotPlain
+    json = _encode(value.value)
+    for charset in (None, part.charset or "utf-8"):
+        place = _Place(part.part_id, part.type == "text/html", start, start + len(content), charset, b"\r" in content)
+        with suppress(UnicodeError):
+            if _json(unpacked, place) == json:
+                return place
+    raise _NotPlain
