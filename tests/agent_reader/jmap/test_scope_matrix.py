@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
+import httpx
 import pytest
 
 from agent_reader.jmap.capabilities import AGENT, CORE, KNOWN_CAPABILITIES, MAIL
@@ -272,7 +273,9 @@ async def test_an_account_outside_is_none(here: World) -> None:
         session = (await client.get("/jmap/session")).json()
         assert ([ACCOUNT], ACCOUNT) == (list(session["accounts"]), session["primaryAccounts"][MAIL])
         assert OTHER_ACCOUNT not in json.dumps(session)
-        assert 404 == (await client.get(f"/jmap/download/{OTHER_ACCOUNT}/B{here.mail[0].id[1:]}/x")).status_code
+        assert [ACCOUNT] == list(await _told_at_once(client))
+    async with here.client("whole") as client:
+        assert [OTHER_ACCOUNT, ACCOUNT] == sorted(await _told_at_once(client))
     reads = [name for name, method in METHODS.items() if isinstance(method, Read)]
     for answered, answer in await ask(here, "one account", *((name, {"accountId": OTHER_ACCOUNT}) for name in reads)):
         assert ("error", "accountNotFound") == (answered, answer["type"])
@@ -282,11 +285,17 @@ async def test_an_account_outside_is_none(here: World) -> None:
 async def test_the_event_source_tells_the_states_that_the_methods_tell(here: World, scope: str) -> None:
     state = (await got(here, scope, "Email/get", ids=[]))["state"]
     async with here.client(scope) as client:
-        path = "/jmap/eventsource?types=*&closeafter=state&ping=0"
-        stream = await client.get(path, headers={"Last-Event-ID": "none"})
-    data = next(line for line in stream.text.splitlines() if line.startswith("data: "))
-    told = json.loads(data.removeprefix("data: "))["changed"][ACCOUNT]
+        told = (await _told_at_once(client))[ACCOUNT]
     assert {"Email": state, "Mailbox": state, "Thread": state} == told
+
+
+async def _told_at_once(client: httpx.AsyncClient) -> dict[str, dict[str, str]]:
+    """The states by account that the event source tells to who knows none."""
+    path = "/jmap/eventsource?types=*&closeafter=state&ping=0"
+    stream = await client.get(path, headers={"Last-Event-ID": "none"})
+    data = next(line for line in stream.text.splitlines() if line.startswith("data: "))
+    changed: dict[str, dict[str, str]] = json.loads(data.removeprefix("data: "))["changed"]
+    return changed
 
 
 def test_the_capabilities_are_all_asked_for() -> None:
