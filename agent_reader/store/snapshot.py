@@ -319,11 +319,14 @@ class Snapshot:
         hits = hits_of(selection)
         if hits is None:
             return None
-        if self._run(hits.are_more_than(thread_pages.worth_hits(self.connection))).get is None:
+        versions = thread_pages.versions(self.connection)
+        least, last = thread_pages.worth_hits(len(versions)), len(versions) - 1
+        if least and self._run(hits.are_more_than(least)).get is None:
             return None
-        chunks = self.thread_pages.chunks(self.connection, self.account_id)
+        chunks = enumerate(self.thread_pages.chunks(self.connection, self.account_id, versions))
+        statements = (hits.threads_of(chunk, is_first=number == 0, is_last=number == last) for number, chunk in chunks)
         try:
-            return thread_pages.distinct(self._run(hits.threads_of(chunk)).get or b"" for chunk in chunks)
+            return thread_pages.distinct(self._run(statement).get or b"" for statement in statements)
         except TooManyThreads:
             return None
 

@@ -125,14 +125,14 @@ class Hits(NamedTuple):
         """Return the statement that has a row if they are."""
         return Statement(f"SELECT 1 FROM {self.sql} LIMIT 1 OFFSET ?", (*self.parameters, count))  # noqa: S608 - closed words only
 
-    def threads_of(self, chunk: Chunk) -> Statement:
+    def threads_of(self, chunk: Chunk, *, is_first: bool, is_last: bool) -> Statement:
         """Return the statement for the keys of their Threads, four octets each, of those at the places of a chunk."""
         # SQLite looks at a bound for each hit once more: none where there is nothing beyond.
         bounds, parameters = "", [chunk.threads, 1 - 4 * chunk.first, *self.parameters]
-        if chunk.follows_another:
+        if not is_first:
             bounds += f" AND {_PLACE} >= ?"
             parameters.append(chunk.first)
-        if chunk.is_followed:
+        if not is_last:
             bounds += f" AND {_PLACE} <= ?"
             parameters.append(chunk.last)
         keys = f"group_concat(substr(?, {_PLACE} * 4 + ?, 4), '')"

@@ -8,8 +8,8 @@ of the search table, in the same transaction, so that a snapshot has those of it
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
@@ -27,10 +27,9 @@ _NO_THREADS: Final = bytes(_PAGE_OCTETS)
 # Of one year and a megabyte: each costs a question a search of its own, some tens of microseconds.
 _PAGES_OF_A_CHUNK: Final = 256
 
-# Fewer hits for each chunk are looked up sooner than it is taken in hand. The first one is seldom a whole one, and who
-# has no other is asked less.
+# Fewer hits for each chunk but one are looked up sooner than so many are taken in hand. One alone costs less than it
+# does to ask how many there are.
 _WORTH_HITS_OF_A_CHUNK: Final = 256
-_WORTH_HITS_OF_THE_FIRST: Final = 64
 
 # What is kept of all accounts: a million Emails of 17 years are half of it.
 _KEPT_OCTETS: Final = 32 * 1024 * 1024
@@ -48,13 +47,11 @@ class TooManyThreads(Exception):  # noqa: N818 - names what happened
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The Threads of places in a row, from `first` to `last`; and whether there are other chunks before and after."""
+    """The Threads of places in a row, from `first` to `last`."""
 
     first: int
     last: int
     threads: bytes
-    follows_another: bool = False
-    is_followed: bool = False
 
 
 class _Kept(NamedTuple):
@@ -71,11 +68,11 @@ class ThreadPages:
         self._kept: OrderedDict[tuple[str, int], _Kept] = OrderedDict()
         self._octets = 0
 
-    def chunks(self, connection: apsw.Connection, account_id: str) -> Iterator[Chunk]:
-        """Yield the chunks of an account, as its snapshot on this connection has them, the newest first."""
-        rows: list[Any] = connection.execute("SELECT chunk, version FROM thread_chunks ORDER BY chunk").fetchall()
-        newest, oldest = (rows[0][0], rows[-1][0]) if rows else (0, 0)
-        for number, version in rows:
+    def chunks(
+        self, connection: apsw.Connection, account_id: str, versions: Sequence[tuple[int, int]]
+    ) -> Iterator[Chunk]:
+        """Yield chunks of an account of these `versions`, which its snapshot on this connection has."""
+        for number, version in versions:
             with self._lock:
                 kept = self._kept.get((account_id, number))
                 if kept is not None:
@@ -83,7 +80,7 @@ class ThreadPages:
             if kept is None or kept.version != version:
                 kept = _Kept(version, _read(connection, number))
                 self._keep((account_id, number), kept)
-            yield replace(kept.chunk, follows_another=number != newest, is_followed=number != oldest)
+            yield kept.chunk
 
     def _keep(self, place: tuple[str, int], kept: _Kept) -> None:
         with self._lock:
@@ -103,10 +100,15 @@ class ThreadPages:
             self._octets = 0
 
 
-def worth_hits(connection: apsw.Connection) -> int:
-    """Return how many hits are too few to count their Threads by chunks."""
-    chunks = int(connection.execute("SELECT count(*) FROM thread_chunks").get)
-    return (chunks - 1) * _WORTH_HITS_OF_A_CHUNK + _WORTH_HITS_OF_THE_FIRST
+def versions(connection: apsw.Connection) -> list[tuple[int, int]]:
+    """Return (chunk, version) of each chunk that an account has, the newest first."""
+    rows: list[Any] = connection.execute("SELECT chunk, version FROM thread_chunks ORDER BY chunk").fetchall()
+    return rows
+
+
+def worth_hits(chunks: int) -> int:
+    """Return how many hits are too few to count their Threads by so many chunks."""
+    return (chunks - 1) * _WORTH_HITS_OF_A_CHUNK
 
 
 def distinct(found: Iterable[bytes]) -> int:

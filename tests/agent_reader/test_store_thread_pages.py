@@ -31,7 +31,6 @@ OF_A_YEAR = 24
 @pytest.fixture(autouse=True)
 def every_count_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_pages, "_WORTH_HITS_OF_A_CHUNK", 0)
-    monkeypatch.setattr(thread_pages, "_WORTH_HITS_OF_THE_FIRST", 0)
 
 
 @pytest.fixture(scope="module")
@@ -143,13 +142,11 @@ def test_what_was_read_is_kept_until_it_is_another_or_there_is_no_room(made: Mir
             reads.clear()
             connection.exec_trace = lambda _, sql, __: trace(sql)
             try:
-                chunks = list(pages.chunks(connection, ACCOUNT))
+                chunks = list(pages.chunks(connection, ACCOUNT, thread_pages.versions(connection)))
             finally:
                 connection.exec_trace = None
-            # In the order of the list, apart, and with bounds between.
+            # In the order of the list, and apart.
             assert all(newer.last < older.first for newer, older in pairwise(chunks))
-            assert [True] * (len(chunks) - 1) == [chunk.is_followed for chunk in chunks[:-1]]
-            assert (False, False) == (chunks[0].follows_another, chunks[-1].is_followed)
             return sum(reads)
 
         whole = ThreadPages()
