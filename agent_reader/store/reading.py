@@ -124,7 +124,7 @@ def read(
     preview = "" if kept is Keep.METADATA else preview_of(readable)
     summary |= {"preview": preview, "blobId": names.blob_id, "size": size, "hasAttachment": attached}
     subject = _text(message, "Subject")
-    sender, sender_domain = sender_of(summary["from"])
+    sender, sender_domain = sender_of(summary["from"], sum(field.name.lower() == "from" for field in message.fields))
     return Reading(
         id=names.email_id,
         size=size,
@@ -148,13 +148,14 @@ def read(
     )
 
 
-def sender_of(addresses: JSON) -> tuple[str, str]:
+def sender_of(addresses: JSON, from_fields: int = 1) -> tuple[str, str]:
     """Return the one address of From and its domain, in lower case; empty where there is none, or more than one.
 
-    A message that names several senders is nobody's: whoever wrote it chose all of them.
+    A message that names several senders is nobody's: whoever wrote it chose all of them. So is one with several From
+    fields, of which one program shows the first and another the last.
     """
     match addresses:
-        case [{"email": str(email)}] if "@" in email:
+        case [{"email": str(email)}] if "@" in email and from_fields == 1:
             return email.lower(), email.lower().rpartition("@")[2]
         case _:
             return "", ""

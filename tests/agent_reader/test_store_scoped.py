@@ -149,7 +149,17 @@ def test_a_sender_is_an_address_or_a_whole_domain(account: Mirrored, sender: str
         assert expected == snapshot.count(All(()))
 
 
-@pytest.mark.parametrize("sender", ["ann@example.org, eve@other.net", "", "not an address"])
+@pytest.mark.parametrize(
+    "sender",
+    [
+        "ann@example.org, eve@other.net",
+        "",
+        "not an address",
+        "ann@example.org\r\nFROM: eve@other.net",
+        "eve@other.net\r\nFrom: ann@example.org",
+        "eve@other.net\r\nFrom: eve@other.net",
+    ],
+)
 def test_a_message_with_several_senders_or_none_is_from_nobody(account: Mirrored, sender: str) -> None:
     content = letter("three", sender=sender)
     account.add("INBOX", fetched(30, content))
