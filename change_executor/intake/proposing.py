@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, Integer, and_, bindparam, func, or_, select, type_coerce
+from sqlalchemy import ColumnElement, Connection, Integer, and_, bindparam, func, or_, select, true, type_coerce
 
 from change_executor import policy
-from change_executor.config import ExecutorSettings
+from change_executor.config import ExecutorSettings, Queue
 from change_executor.errors import NoSuchProposal
 from change_executor.intake import problems
 from change_executor.intake.doorway import Listing, cursor_of
@@ -90,8 +90,7 @@ def _propose(
 ) -> Proposed:
     queue_id = proposer.queue if request.queue is None else request.queue
     queue = settings.queue(queue_id)
-    asker, stopped = _asked(writing, proposer, queue_id)
-    ruling = policy.judge_proposing(queue, asker, from_role=request.from_role, to_role=request.to_role, stopped=stopped)
+    ruling = _judged(writing, proposer, queue, queue_id, request)
     if queue is None or ruling in _OF_THE_REQUEST:
         raise problems.refused_by_policy(ruling)
     latest = _latest(writing.connection, queue_id, request.email_id)
@@ -121,8 +120,7 @@ def _propose(
 
 _columns = schema.proposals.c
 _LATELY: Final = _columns.created_at > bindparam("hour")
-# Never there when the executor looked: there is no evidence of it.
-_UNFOUND: Final = (_columns.state == State.STALE.value) & _columns.evidence.is_(None)
+_STALE: Final = _columns.state == State.STALE.value
 _older = schema.proposals.alias()
 _OWN: Final = (_older.c.agent == bindparam("agent")) & (_older.c.queue == bindparam("queue"))
 # Those of the last day are counted with what was made in it. Few are pending for longer than that, of all agents
@@ -132,25 +130,30 @@ _PENDING_FOR_LONGER: Final = (
     .where(_older.c.state == State.PENDING.value, _older.c.created_at <= bindparam("day"))
     .scalar_subquery()
 )
-# All that the policy judges a proposal by, in one question.
-_ASKED: Final = Statement(
-    select(
-        func.count().label("in_day"),
-        func.count().filter(_LATELY).label("in_hour"),
-        func.count().filter(_UNFOUND).label("unfound_in_day"),
-        func.count().filter(_UNFOUND & _LATELY).label("unfound_in_hour"),
-        (func.count().filter(_columns.state == State.PENDING.value) + _PENDING_FOR_LONGER).label("pending"),
-        select(schema.revoked_agents.c.name)
-        .where(schema.revoked_agents.c.name == bindparam("agent"))
-        .exists()
-        .label("revoked"),
-        select(schema.switches.c.name).where(schema.switches.c.name == "stop").exists().label("stopped"),
-    ).where(
-        _columns.agent == bindparam("agent"),
-        _columns.created_at > bindparam("day"),
-        _columns.queue == bindparam("queue"),
+
+
+def _asking(counted: ColumnElement[bool], unfound: ColumnElement[bool]) -> Statement:
+    """All that the policy judges a proposal by, in one question."""
+    return Statement(
+        select(
+            func.count().label("in_day"),
+            func.count().filter(_LATELY).label("in_hour"),
+            func.count().filter(unfound).label("unfound_in_day"),
+            func.count().filter(unfound & _LATELY).label("unfound_in_hour"),
+            (func.count().filter(_columns.state == State.PENDING.value) + _PENDING_FOR_LONGER).label("pending"),
+            select(schema.revoked_agents.c.name)
+            .where(schema.revoked_agents.c.name == bindparam("agent"))
+            .exists()
+            .label("revoked"),
+            select(schema.switches.c.name).where(schema.switches.c.name == "stop").exists().label("stopped"),
+        ).where(_columns.agent == bindparam("agent"), _columns.created_at > bindparam("day"), counted)
     )
-)
+
+
+# At least as many as count, answered from an index without a look at a row: in all queues, found or not.
+_AT_MOST: Final = _asking(true(), _STALE)
+# Never there when the executor looked: there is no evidence of it.
+_EXACTLY: Final = _asking(_columns.queue == bindparam("queue"), _STALE & _columns.evidence.is_(None))
 _still_open = _columns.state.in_([state.value for state in sorted(OPEN)])
 # An open one, of which there is at most one, before all that have ended.
 _LATEST: Final = Statement(
@@ -166,10 +169,24 @@ _OF_THE_REQUEST: Final = frozenset(
 )
 
 
-def _asked(writing: Writing, proposer: Proposer, queue_id: str) -> tuple[Asker, bool]:
+def _judged(
+    writing: Writing, proposer: Proposer, queue: Queue | None, queue_id: str, request: ProposalRequest
+) -> ProposingRuling:
+    # More proposals never make the policy kinder, so what it allows by too many it allows.
+    for question in (_AT_MOST, _EXACTLY):
+        asker, stopped = _asked(writing, proposer, queue_id, question)
+        ruling = policy.judge_proposing(
+            queue, asker, from_role=request.from_role, to_role=request.to_role, stopped=stopped
+        )
+        if ruling is ProposingRuling.ALLOWED:
+            break
+    return ruling
+
+
+def _asked(writing: Writing, proposer: Proposer, queue_id: str, question: Statement) -> tuple[Asker, bool]:
     """Who proposes, and whether everything is stopped."""
     asked = {"agent": proposer.agent, "queue": queue_id, "day": writing.now - policy.PROPOSALS_DAY}
-    row = _ASKED.first(writing.connection, asked | {"hour": writing.now - policy.PROPOSALS_WINDOW})
+    row = question.first(writing.connection, asked | {"hour": writing.now - policy.PROPOSALS_WINDOW})
     assert row is not None, "counting answers with a row"
     asker = Asker(
         agent=proposer.agent,

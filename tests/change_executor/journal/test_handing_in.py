@@ -240,10 +240,20 @@ def test_the_loop_waits_for_no_lock_of_another_process(journal: Journal, url: st
     called: list[object] = []
     assert journal.begin_all([called.append]) is None, "a connection has to be opened"
     journal.write_all([append])
-    with closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as other:
+    path, returned = url.removeprefix("sqlite:///"), threading.Event()
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
-        # With patience it would be ten seconds.
+
+        # Patience, of which the journal has ten seconds, would be rewarded.
+        def release() -> None:
+            returned.wait(8)
+            other.rollback()
+
+        releasing = threading.Thread(target=release)
+        releasing.start()
         assert journal.begin_all([called.append]) is None
+        returned.set()
+        releasing.join(DEADLINE)
     assert [] == called
     journal.write_all([append])
     commit = journal.begin_all([append])
