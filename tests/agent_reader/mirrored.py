@@ -13,6 +13,7 @@ from agent_reader.store import AccountMirror, ChangeList, DataType, Store
 from agent_reader.sync.mirror import Examined, FetchedMessage, ListedMailbox, MessageState
 from shared.identity import email_id, message_digest
 from shared.message import JSON
+from tests.agent_reader.empty import empty_index
 
 ACCOUNT = "main"
 START = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -88,6 +89,7 @@ class Mirrored:
     store: Store = field(init=False)
 
     def __post_init__(self) -> None:
+        empty_index(self.folder, ACCOUNT)
         self.store = Store(self.folder, self.clock)
 
     @property

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +23,8 @@ from agent_reader.jmap.methods import METHODS, Method
 from agent_reader.jmap.session import ServedAccount
 from agent_reader.query import BlobCache, BlobReader
 from agent_reader.state_watch import StateWatch
-from agent_reader.store import database
 from agent_reader.store.store import Store
+from tests.agent_reader.empty import empty_access, empty_index
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -170,25 +168,6 @@ class House:
         return answered, body
 
 
-@lru_cache(maxsize=1)
-def _migrated() -> bytes:
-    """An index as its migrations leave it, made once: they take longer than most tests."""
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "index.db"
-        path.touch()
-        database._migrate(path)
-        return path.read_bytes()
-
-
-def _begin_migrated(folder: Path, account: str) -> None:
-    """Put such an index there, unless the account has one."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = database.account_file(folder, account)
-    if not path.exists():
-        path.touch(mode=0o600)
-        path.write_bytes(_migrated())
-
-
 @contextmanager
 def house(
     folder: Path,
@@ -214,7 +193,8 @@ def house(
     log = CapturingLogger()
     structured = structlog.wrap_logger(log, processors=[_as_keywords])
     for account in (ACCOUNT, OTHER_ACCOUNT):
-        _begin_migrated(folder / "store", account)
+        empty_index(folder / "store", account)
+    empty_access(folder / "store")
     try:
         fill(store, ACCOUNT, messages, clock=clock)
         fill(store, OTHER_ACCOUNT, messages[:1], clock=clock)

@@ -15,6 +15,7 @@ import pytest
 
 from agent_reader.access import Access, Agent, Shown
 from shared.problem import Problem
+from tests.agent_reader.empty import empty_access
 from tests.agent_reader.jmap.scoped_world import ACCOUNT, NOW, World, world
 from tests.agent_reader.mirrored import Moment
 
@@ -33,6 +34,7 @@ def clock() -> Moment:
 
 @pytest.fixture
 def access(tmp_path: Path, clock: Moment) -> Iterator[Access]:
+    empty_access(tmp_path)
     with Access(tmp_path, clock, secrets.token_bytes) as opened:
         yield opened
 

@@ -15,6 +15,7 @@ import pytest
 from agent_reader.access import Access, Agent, Shown
 from agent_reader.errors import AccessUnavailable
 from shared.link import MAX_ANSWER_OCTETS, OpenedState
+from tests.agent_reader.empty import empty_access
 
 START = datetime(2026, 11, 29, 12, tzinfo=UTC)
 CLERK = Agent("clerk", "aaaaaaaa")
@@ -35,6 +36,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def access(tmp_path: Path, clock: Clock) -> Iterator[Access]:
+    empty_access(tmp_path)
     with Access(tmp_path, clock, secrets.token_bytes) as opened:
         yield opened
 

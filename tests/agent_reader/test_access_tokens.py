@@ -20,6 +20,7 @@ from agent_reader.errors import AccessUnavailable
 from shared.problem import Problem
 from shared.settings import ConfigurationError
 from shared.tokens import TokenKind, new_token
+from tests.agent_reader.empty import empty_access
 
 START = datetime(2026, 11, 29, 12, tzinfo=UTC)
 
@@ -38,6 +39,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def access(tmp_path: Path, clock: Clock) -> Iterator[Access]:
+    empty_access(tmp_path)
     with Access(tmp_path, clock, secrets.token_bytes) as opened:
         yield opened
 

@@ -95,8 +95,15 @@ def _owned(path: Path, user: User, mode: int, group: int | None = None) -> Path:
     return path
 
 
-@pytest.fixture
-def street(dovecot: Dovecot) -> Iterator[Street]:
+@pytest.fixture(scope="module")
+def mail() -> Iterator[Dovecot]:
+    with Dovecot("wide") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def street(mail: Dovecot) -> Iterator[Street]:
+    """One street for all attempts: none of them may change anything of it."""
     if os.geteuid() != 0:
         pytest.fail("this test makes OS users: run it as root (sudo make test)")
     reader, executor = make_user("mw-test-reader"), make_user("mw-test-executor", LINK_GROUP)
@@ -112,10 +119,10 @@ def street(dovecot: Dovecot) -> Iterator[Street]:
                 module, folder, free_port(), user.run_as(), (*program.entry, "-m", module), working_folder=Path("/")
             )
         houses = Houses(made["agent_reader"], made["change_executor"], free_port())
-        write_reader(houses.reader, mail_server(dovecot), run_dir / "reader.sock", executor_uid=executor.uid)
+        write_reader(houses.reader, mail_server(mail), run_dir / "reader.sock", executor_uid=executor.uid)
         _owned(houses.reader.folder / "index", reader, 0o700)
         # The person's browser runs as root here; the agent's user is not among the permitted.
-        write_executor(houses.executor, houses.review_port, mail_server(dovecot), run_dir / "reader.sock", [0])
+        write_executor(houses.executor, houses.review_port, mail_server(mail), run_dir / "reader.sock", [0])
         for house, user in ((houses.reader, reader), (houses.executor, executor)):
             for name, mode in (("secret", 0o400), ("house.toml", 0o400)):
                 _owned(house.folder / name, user, mode)
@@ -180,9 +187,9 @@ def test_g5_the_agents_uid_is_refused_on_the_review_port_before_anything_is_read
     assert "403" not in street.attempts(street.agent, ("get", intake))
 
 
-def test_the_whole_path_under_three_users(dovecot: Dovecot, street: Street) -> None:
+def test_the_whole_path_under_three_users(mail: Dovecot, street: Street) -> None:
     octets = letter("Separated", "An agent under a separated user finds this.")
-    dovecot.deliver("Incoming", octets)
+    mail.deliver("Incoming", octets)
     houses = street.houses
     houses.found("Separated")
     done = subprocess.run(
@@ -207,5 +214,5 @@ def test_the_whole_path_under_three_users(dovecot: Dovecot, street: Street) -> N
         person.sign_in_first_time()
         person.decide(proposal_id, "approve")
     assert "moved" == houses.reaches(proposal_id, "applied")["outcome"]["code"]
-    assert not dovecot.snapshot()["Incoming"].messages
-    assert len(dovecot.snapshot()["Escalate"].messages) == 1
+    assert not mail.snapshot()["Incoming"].messages
+    assert len(mail.snapshot()["Escalate"].messages) == 1

@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-import tempfile
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +21,6 @@ from change_executor.journal import evidence as evidence_rows
 from change_executor.journal import schema
 from change_executor.journal.evidence import Evidence
 from change_executor.journal.journal import NewProposal
-from change_executor.journal.open import open_journal
 from change_executor.journal.surroundings import keep_thread, sender_digest
 from change_executor.lifecycle import Event
 from change_executor.policy import policy_version
@@ -31,6 +28,7 @@ from change_executor.review.app import make_app
 from change_executor.review.links import new_link
 from change_executor.review.passwords import Passwords
 from change_executor.review.people import Role, add_person, password_hash, store_password
+from tests.change_executor.journal.empty import empty_journal
 from tests.servers.page import Served
 
 if TYPE_CHECKING:
@@ -57,19 +55,9 @@ class Clock:
         self.now += timedelta(**step)
 
 
-@cache
-def _new_journal() -> bytes:
-    """The file of a journal with nothing in it: made once, since its migrations cost a quarter of a second."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "journal.db"
-        open_journal(f"sqlite:///{path}", Clock()).close()
-        return path.read_bytes()
-
-
 def journal_for(settings: ExecutorSettings, clock: Clock) -> Journal:
     """A journal of one's own where the settings say."""
-    Path(settings.journal.url.removeprefix("sqlite:///")).write_bytes(_new_journal())
-    return open_journal(settings.journal.url, clock)
+    return empty_journal(settings.journal.url, clock)
 
 
 def settings_for(

@@ -19,7 +19,6 @@ from agent_reader.access import Agent
 from agent_reader.scope import Depth, Scope
 from agent_reader.sync.mirror import ListedMailbox
 from agent_reader.tool_answers.sheet import MAX_RESULT_CHARACTERS
-from change_executor.journal.open import open_journal
 from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, outside
 from tests.agent_reader.mcp.mails import CANARY, HOSTILE
 from tests.agent_reader.mcp.served import app_of, served
@@ -27,6 +26,7 @@ from tests.agent_reader.mcp.test_mcp_stdio import Street, houses
 from tests.agent_reader.served import ACCOUNT, NOW, fetched, octets
 from tests.change_executor.intake.desk import Desk as Intake
 from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.journal.empty import empty_journal
 from tests.change_executor.settings import settings_in
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -70,7 +70,7 @@ def add_sent(standing: Desked, *messages: tuple[bytes, timedelta]) -> None:
 @pytest.fixture
 def street(tmp_path: Path) -> Iterator[Street]:
     settings = settings_in(tmp_path, max_pending_per_agent=3)
-    journal = open_journal(settings.journal.url, MovableClock())
+    journal = empty_journal(settings.journal.url, MovableClock())
     try:
         with desked(tmp_path / "reader-side", INCOMING) as standing:
             # The first question came an hour ago less a minute, all others in the minutes after it.

@@ -13,13 +13,13 @@ from typing import Any, Final
 from agent_reader.mcp.prompts import RECIPES
 from agent_reader.relay.proposals import FINAL
 from agent_reader.sync.mirror import ListedMailbox
-from change_executor.journal.open import open_journal
 from change_executor.lifecycle import Event
 from tests.agent_reader.mcp.desk import desked, id_of, inside, listed, outside, short
 from tests.agent_reader.mcp.test_mcp_sequences import World, tools_of
 from tests.agent_reader.served import ACCOUNT, fetched, octets
 from tests.change_executor.intake.desk import Desk as Intake
 from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.journal.empty import empty_journal
 from tests.change_executor.settings import settings_in
 
 ASKED = octets(1, "Delivery on Friday", "Can you confirm the delivery on Friday?")
@@ -58,7 +58,7 @@ def world(folder: Path) -> Iterator[World]:
         mirror.add(sent.id, [fetched(uid, each, sent_at, "\\Seen") for uid, each in enumerate((ANSWER, QUESTION), 1)])
         mirror.looked(sent.id, 3, None)
         mirror.settle()
-        journal = open_journal(settings.journal.url, MovableClock())
+        journal = empty_journal(settings.journal.url, MovableClock())
         try:
             intake = Intake(journal, settings)
             yield World(standing, intake, tools_of(standing, intake))

@@ -15,7 +15,6 @@ import pytest
 from agent_reader.mcp.short_ids import SHORT_CHARACTERS
 from agent_reader.relay.endpoint import Reply, Unreachable
 from agent_reader.scope import Depth, Scope
-from change_executor.journal.open import open_journal
 from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, listed, outside, short
 from tests.agent_reader.mcp.mails import attached
 from tests.agent_reader.mcp.test_mcp_sequences import AtDesk, World, tools_of
@@ -23,6 +22,7 @@ from tests.agent_reader.mcp.test_mcp_tools import deliver, with_scope
 from tests.agent_reader.served import ACCOUNT, MESSAGES, OTHER_ACCOUNT, octets
 from tests.change_executor.intake.desk import Desk as Intake
 from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.journal.empty import empty_journal
 from tests.change_executor.settings import settings_in
 
 TWIN_NUMBERS = (20_071_452, 54_342_959)
@@ -34,7 +34,7 @@ RECEIPT = id_of(MESSAGES[2])
 
 @contextmanager
 def both_houses(folder: Path, messages: tuple[bytes, ...], accounts: tuple[str, ...] = (ACCOUNT,)) -> Iterator[World]:
-    journal = open_journal(settings_in(folder, max_pending_per_agent=9).journal.url, MovableClock())
+    journal = empty_journal(settings_in(folder, max_pending_per_agent=9).journal.url, MovableClock())
     try:
         with desked(folder / "reader-side", messages, accounts=accounts) as standing:
             intake = Intake(journal, settings_in(folder, max_pending_per_agent=9))

@@ -16,13 +16,13 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from change_executor.journal.open import open_journal
 from shared.tokens import TokenKind, new_token
 from tests.agent_reader.mcp.desk import Desked, desked, id_of, outside, short
 from tests.agent_reader.mcp.served import ERAS, app_of, served, text_of
 from tests.agent_reader.served import MESSAGES
 from tests.change_executor.intake.desk import Desk as Intake
 from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.journal.empty import empty_journal
 from tests.change_executor.settings import settings_in
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -64,7 +64,7 @@ class Street:
 def street(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
     folder = tmp_path_factory.mktemp("street")
     settings = settings_in(folder, max_pending_per_agent=3)
-    journal = open_journal(settings.journal.url, MovableClock())
+    journal = empty_journal(settings.journal.url, MovableClock())
     try:
         with desked(folder / "reader-side") as standing:
             yield Street(standing, Intake(journal, settings), folder)

@@ -25,7 +25,6 @@ from change_executor.intake.proposing import propose
 from change_executor.journal import schema
 from change_executor.journal.group import GroupCommit
 from change_executor.journal.journal import Journal, read_proposal
-from change_executor.journal.open import open_journal
 from change_executor.looking import Looker
 from change_executor.mover import Mover
 from change_executor.reconcile import Reconcile
@@ -39,6 +38,7 @@ from shared.link import Copy, Located, OpenedState, WasOpened
 from shared.proposal import ProposalRequest, State
 from tests.change_executor.breaking.points import Died, Points, WatchedConnections, watch_journal
 from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.journal.empty import empty_journal
 from tests.change_executor.moving.workshop import QUIET_SECONDS, settings_for
 from tests.servers.desk import reading
 
@@ -119,7 +119,7 @@ class Rig:
         self.settings: ExecutorSettings = settings_for(
             folder, port or server.port, server.passwords["executor"], queue=own | queue
         )
-        open_journal(self.settings.journal.url, self.clock).close()
+        empty_journal(self.settings.journal.url, self.clock).close()
         self.journal: Journal
         self.worker: Worker
         self._live()

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from change_executor.journal.open import open_journal
 from tests.change_executor.intake.desk import Desk
 from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.journal.empty import empty_journal
 from tests.change_executor.settings import settings_in
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def settings(tmp_path: Path) -> ExecutorSettings:
 
 @pytest.fixture
 def journal(settings: ExecutorSettings, clock: MovableClock) -> Iterator[Journal]:
-    opened = open_journal(settings.journal.url, clock)
+    opened = empty_journal(settings.journal.url, clock)
     yield opened
     opened.close()
 

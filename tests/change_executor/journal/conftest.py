@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from change_executor.journal.open import open_journal
 from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.journal.empty import empty_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +28,6 @@ def url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def journal(url: str, clock: MovableClock) -> Iterator[Journal]:
-    opened = open_journal(url, clock)
+    opened = empty_journal(url, clock)
     yield opened
     opened.close()

@@ -20,7 +20,7 @@ from change_executor.intake.proposing import propose, withdraw
 from change_executor.journal import schema
 from change_executor.journal.group import GroupCommit
 from change_executor.journal.journal import Journal, Proposal, is_stopped
-from change_executor.journal.open import journal_path, open_journal
+from change_executor.journal.open import journal_path
 from change_executor.lifecycle import TransitionRefused
 from change_executor.reconcile import Reconcile
 from change_executor.review.case import read_case
@@ -35,6 +35,7 @@ from shared.problem import Problem
 from shared.proposal import ProposalRequest, State
 from tests.change_executor.breaking.rig import SILENT
 from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.journal.empty import empty_journal
 from tests.change_executor.model.memory_mail import UIDVALIDITY, Died, Fate, MemoryMail, MemoryMover, run_move
 from tests.change_executor.moving.workshop import QUIET_SECONDS, settings_for
 from tests.servers.desk import Rows, reading
@@ -131,7 +132,7 @@ class World:
         }
         url = self._settings[False].journal.url
         self._path = journal_path(url)
-        open_journal(url, self.clock).close()
+        empty_journal(url, self.clock).close()
         self.journal = Journal(url, self.clock)
         # Durability is tried elsewhere; here thousands of states are.
         for engine in (self.journal._writer, self.journal._reader):

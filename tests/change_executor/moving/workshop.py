@@ -13,7 +13,6 @@ from change_executor.connections import Connections
 from change_executor.journal import evidence, moves
 from change_executor.journal.evidence import Evidence
 from change_executor.journal.journal import NewProposal, Proposal, read_proposal
-from change_executor.journal.open import open_journal
 from change_executor.lifecycle import Event
 from change_executor.looking import Looker
 from change_executor.mover import Mover
@@ -22,6 +21,7 @@ from change_executor.reconcile import Reconcile
 from shared.identity import email_id
 from shared.settings import settings_from
 from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.journal.empty import empty_journal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,7 +91,7 @@ class Workshop:
         self.clock = MovableClock()
         settings = settings_for(folder, port or dovecot.port, dovecot.passwords["executor"], queue=queue)
         self.settings = settings.model_copy(update={"stop_file": stop_file})
-        self.journal = open_journal(self.settings.journal.url, self.clock)
+        self.journal = empty_journal(self.settings.journal.url, self.clock)
         self.connections = Connections()
         self.mover = Mover(self.connections)
         self.apply = Apply(self.journal, self.settings, self.mover, checkpoint)
