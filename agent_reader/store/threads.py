@@ -41,7 +41,7 @@ class FirstHeader:
 
 
 def links_of(message_ids: Iterable[str], subject: str) -> tuple[bytes, ...]:
-    """Return what a message is linked by, each once, in the order of the Message-IDs: the message's own stands last."""
+    """Return what a message is linked by, each once, in the order of the Message-IDs."""
     return tuple(_link(message_id, subject) for message_id in dict.fromkeys(message_ids))
 
 
@@ -85,7 +85,8 @@ def thread_first_headers(writing: Writing) -> None:
     for received_at, links in rows:
         together.put(int(received_at), _split(links))
     for oldest, links in sorted(together.groups()):
-        # The id follows from the oldest message, so a mirror made anew gives the same.
+        # The id follows from the oldest message, so a mirror made anew gives the same; and from what that one names
+        # first: whoever sees a reply alone does not learn whether the message that it answers is here.
         thread_key = _make(writing, "T" + base64.b32hexencode(oldest[1]).decode("ascii").rstrip("=").lower())
         _bind(writing, links, thread_key)
     begin(writing, Threaded.AHEAD)
@@ -139,7 +140,7 @@ class _Together:
         root = self._root(links[0])
         for link in links[1:]:
             root = self._join(root, self._root(link))
-        self._be_oldest(root, (received_at, links[-1]))
+        self._be_oldest(root, (received_at, links[0]))
 
     def groups(self) -> Iterator[tuple[tuple[int, bytes], list[bytes]]]:
         """Yield each group: when its oldest message came and that one's own link, and all links."""

@@ -124,3 +124,12 @@ def test_the_partition_is_the_same_for_every_order_of_arrival(data: st.DataObjec
     assert {frozenset(group) for group in groups.values()} == hang_together(sent)
     named = [each.number for each in sent if each.ids]
     assert {number: first[number] for number in named} == {number: second[number] for number in named}
+
+
+def test_a_threads_id_is_the_same_whether_or_not_the_message_that_it_begins_with_is_here() -> None:
+    """Else who sees a reply alone could tell whether what it answers lies in a mailbox that is hidden."""
+    root = Sent(0, 1, (), "order", 0)
+    replies = [Sent(1, 2, (1,), "Re: order", 1), Sent(2, 3, (1, 2), "Re: order", 2)]
+    whole = threads_after([root, *replies], [root, *replies], [*replies, root], at_once=2)
+    rest = threads_after(replies, replies, replies, at_once=2)
+    assert {whole[0]} == set(whole.values()) == set(rest.values())
