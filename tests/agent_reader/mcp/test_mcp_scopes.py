@@ -28,7 +28,7 @@ from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.tool_answers.refusals import ToolRefused
 from shared.identity import email_id, message_digest
 from tests.agent_reader.jmap.scoped_asking import hidden, seen, traces
-from tests.agent_reader.jmap.scoped_world import ACCOUNT, MAILBOXES, NOW, OTHER_ACCOUNT, SCOPES, World, world
+from tests.agent_reader.jmap.scoped_world import ACCOUNT, MAILBOXES, NOW, OTHER_ACCOUNT, SCOPES, Letter, World, world
 from tests.agent_reader.mcp.desk import id_of, inside, listed, outside, short
 
 # Lists show so many characters of an id: they are a trace too.
@@ -209,6 +209,11 @@ def test_an_account_outside_is_none_for_any_tool(here: Here) -> None:
             assert OTHER_ACCOUNT not in answer.text
     assert [ACCOUNT] == [each["account"] for each in json.loads(here.desk.digest(agent, peek=True))["accounts"]]
     assert OTHER_ACCOUNT not in here.desk.instructions(agent)
+    elsewhere = Letter(99, ("INBOX",))
+    here.world.put_elsewhere(elsewhere)
+    assert elsewhere.id == here.desk.email_id(here.agent("whole"), short(elsewhere.id))
+    with pytest.raises(ToolRefused):
+        here.desk.email_id(agent, short(elsewhere.id))
 
 
 def test_the_oracle_sees_everything_where_nothing_is_hidden(here: Here) -> None:
