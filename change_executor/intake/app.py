@@ -107,37 +107,38 @@ class _Desk:
             key=key,
         )
         done = await self._on_record(proposer, self._handed_in.write(act))
-        return _json(_document(done.view), 201 if done.created else 200)
+        return _json(_encoded(done.view), 201 if done.created else 200)
 
     async def own_proposals(self, request: Request) -> Response:
         """List the agent's own, newest first."""
         proposer = await self._caller(request)
         page = await self._act(proposer, proposing.own_proposals, self._journal, proposer, listing(request))
-        return _json({"proposals": [_document(view) for view in page.proposals], "cursor": page.cursor})
+        document = {"proposals": [view.model_dump(mode="json", by_alias=True) for view in page.proposals]}
+        return _json(_dumped(document | {"cursor": page.cursor}))
 
     async def own_proposal(self, request: Request, proposal_id: str) -> Response:
         """Show one of the agent's own."""
         proposer = await self._caller(request)
         no_parameters(request)
-        return _json(_document(await self._act(proposer, proposing.own_proposal, self._journal, proposer, proposal_id)))
+        return _json(_encoded(await self._act(proposer, proposing.own_proposal, self._journal, proposer, proposal_id)))
 
     async def withdraw(self, request: Request, proposal_id: str) -> Response:
         """Withdraw one of the agent's own."""
         proposer = await self._caller(request)
         no_parameters(request)
-        return _json(_document(await self._act(proposer, proposing.withdraw, self._journal, proposer, proposal_id)))
+        return _json(_encoded(await self._act(proposer, proposing.withdraw, self._journal, proposer, proposal_id)))
 
     async def queues(self, request: Request) -> Response:
         """Show what the token opens: roles, never mailbox names."""
         proposer = await self._caller(request)
         no_parameters(request)
-        return _json({"queues": _queues(self._settings, proposer)})
+        return _json(_dumped({"queues": _queues(self._settings, proposer)}))
 
     async def health(self, request: Request) -> Response:
         """Tell whether the journal can be written and proposals go on; the one route without a caller."""
         no_parameters(request)
         found = await asyncio.to_thread(self._hindrances)
-        return _json({"status": "degraded" if found else "ok", "codes": [each.value for each in found]})
+        return _json(_dumped({"status": "degraded" if found else "ok", "codes": [each.value for each in found]}))
 
     def _hindrances(self) -> tuple[Hindrance, ...]:
         self._journal.probe()
@@ -196,17 +197,16 @@ def _refuse(refusals: Refusals, problem: Problem, headers: dict[str, str] | None
     return Response(problem.encoded(), problem.status, sent, MEDIA_TYPE)
 
 
-def _json(document: dict[str, Any], status: int = 200) -> Response:
-    return Response(
-        json.dumps(document, ensure_ascii=False).encode(),
-        status,
-        {"cache-control": "no-store"},
-        "application/json",
-    )
+def _json(encoded: bytes, status: int = 200) -> Response:
+    return Response(encoded, status, {"cache-control": "no-store"}, "application/json")
 
 
-def _document(view: ProposalView) -> dict[str, Any]:
-    return view.model_dump(mode="json", by_alias=True)
+def _dumped(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False).encode()
+
+
+def _encoded(view: ProposalView) -> bytes:
+    return view.model_dump_json(by_alias=True).encode()
 
 
 def _queues(settings: ExecutorSettings, proposer: Proposer) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from change_executor.errors import JournalUnavailable
 from change_executor.intake import problems
@@ -106,13 +106,18 @@ async def _body(request: Request) -> bytes:
     body = bytearray()
     try:
         async with asyncio.timeout(BODY_SECONDS):
-            async for piece in request.stream():
-                body += piece
+            while True:
+                piece = await request.receive()
+                if piece["type"] != "http.request":
+                    # The client is gone.
+                    raise problems.body_too_slow()
+                body += piece.get("body", b"")
                 if len(body) > MAX_BODY_OCTETS:
                     raise problems.body_too_large()
-    except (TimeoutError, ClientDisconnect):
+                if not piece.get("more_body", False):
+                    return bytes(body)
+    except TimeoutError:
         raise problems.body_too_slow() from None
-    return bytes(body)
 
 
 def parsed(untrusted_body: bytes) -> ProposalRequest:
