@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -26,7 +27,8 @@ from change_executor.config import ExecutorSettings
 from change_executor.connections import Connections
 from change_executor.evidence.reader_link import AccountUnknown, ReaderFailure, ReaderLink
 from change_executor.examine import examine_queues, examined_before
-from change_executor.heads import HeadPublisher
+from change_executor.heads import HeadPublisher, newest_told
+from change_executor.holding_back import hold_back_where_behind
 from change_executor.intake.app import make_app as make_intake
 from change_executor.journal.journal import Journal
 from change_executor.journal.open import journal_path, open_journal
@@ -69,10 +71,12 @@ def serve(settings: ExecutorSettings, checkpoint: Checkpoint = checkpoints.pass_
     connections = Connections(SignIns(journal.now))
     deadline = _Deadline(connections)
     try:
-        heads.start()
-        mover = Mover(connections)
         # Before anything is written: a second executor must leave no trace in the journal of the first.
         lock = take_worker_lock(settings.journal.url)
+        # And before the first head of now is told: it would be the newest, and hide the one that is missing.
+        _compare_with_what_was_told(journal, told.heads_file)
+        heads.start()
+        mover = Mover(connections)
         _examine(settings, journal, mover)
         _ask_reader(settings)
         worker = make_worker(journal, settings, mover=mover, connections=connections, log=_log, checkpoint=checkpoint)
@@ -91,6 +95,13 @@ def serve(settings: ExecutorSettings, checkpoint: Checkpoint = checkpoints.pass_
         heads.close()
         deadline.cancel()
         journal.close()
+
+
+def _compare_with_what_was_told(journal: Journal, heads_file: Path | None) -> None:
+    newest = newest_told(heads_file)
+    if newest is not None and hold_back_where_behind(journal, newest):
+        fix = "Find out who put a copy of the journal back, and read docs/backup.md before you resume."
+        _log.error("journal:behind", events=newest.events, head=newest.head, fix=fix)
 
 
 def _examine(settings: ExecutorSettings, journal: Journal, mover: Mover) -> None:

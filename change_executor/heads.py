@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from structlog.typing import FilteringBoundLogger
 
@@ -21,12 +21,25 @@ from shared.settings import ConfigurationError
 
 _HEAD: Final = "SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1"
 _HEX_DIGITS: Final = 64
+# Past what SQLite numbers rows with.
+_MOST_EVENTS: Final = 2**63
 
 # In place of a head of which another was told for the same number, and so no event's hash. Whoever made the chain anew
 # may append to the file too: a later line must not take an earlier one back.
 TOLD_APART: Final = "told apart"
 
 OPENED, TOLD, CLOSED = "journal:open", "journal:head", "journal:close"
+
+
+# The newest line of a file is within its last so many octets, torn ones after it and all.
+_TAIL_OCTETS: Final = 64 * 1024
+
+
+class Head(NamedTuple):
+    """How many events a chain had, and the hash of the last one."""
+
+    events: int
+    head: str
 
 
 class HeadPublisher:
@@ -126,6 +139,20 @@ def published_heads(lines: Iterable[str]) -> dict[int, str]:
     return _together(filter(None, map(_head_in, lines)))
 
 
+def newest_told(file: Path | None) -> Head | None:
+    """Return the head that was told to a file last; None where there is none, or where it may not be read."""
+    try:
+        if file is None or not file.is_file():
+            return None
+        with file.open("rb") as told:
+            told.seek(max(0, told.seek(0, os.SEEK_END) - _TAIL_OCTETS))
+            lines = told.read(_TAIL_OCTETS).decode("utf-8", "replace").splitlines()
+    except OSError:
+        # Whoever may append need not be let read.
+        return None
+    return next(filter(None, map(_head_in, reversed(lines))), None)
+
+
 def heads_together(*told: Mapping[int, str]) -> dict[int, str]:
     """Return the heads of several files, by their number of events; `TOLD_APART` where two of them disagree."""
     return _together(head for each in told for head in each.items())
@@ -138,7 +165,7 @@ def _together(told: Iterable[tuple[int, str]]) -> dict[int, str]:
     return found
 
 
-def _head_in(untrusted_line: str) -> tuple[int, str] | None:
+def _head_in(untrusted_line: str) -> Head | None:
     # A log daemon may have put its own words before ours, and a disk that was full the beginnings of lines.
     told = _object_from(untrusted_line, untrusted_line.find("{")) or _object_from(
         untrusted_line, untrusted_line.rfind("{")
@@ -146,7 +173,7 @@ def _head_in(untrusted_line: str) -> tuple[int, str] | None:
     events, head = told.get("events"), told.get("head")
     if not isinstance(events, int) or isinstance(events, bool) or not isinstance(head, str):
         return None
-    return (events, head) if events > 0 and len(head) == _HEX_DIGITS else None
+    return Head(events, head) if 0 < events < _MOST_EVENTS and len(head) == _HEX_DIGITS else None
 
 
 def _object_from(untrusted_line: str, start: int) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What is done to a journal that comes from elsewhere, so that nothing moves again unseen.
 
-Put back from a copy, or taken back to an older version's tables: the stop button is pressed, what was approved has to
-be decided again, and what may have been under way is looked for at the mail server.
+Put back from a copy, taken back to an older version's tables, or found behind what it told: the stop button is pressed,
+what was approved has to be decided again, and what may have been under way is looked for at the mail server.
 """
 
 from collections.abc import Mapping
@@ -10,15 +10,16 @@ from typing import Any, Final
 
 from sqlalchemy import select, update
 
+from change_executor.heads import Head
 from change_executor.journal import moves, schema
-from change_executor.journal.journal import Proposal, Writing
-from change_executor.journal.moves import Intent, Move, MoveKind
+from change_executor.journal.journal import Journal, Proposal, Writing
+from change_executor.journal.moves import EXECUTOR, Intent, Move, MoveKind
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Outcome
 from change_executor.switch import press_in
 from shared.proposal import State
 
-# Whose act all of it is.
+# Whose act it is, where a command does it.
 OPERATOR: Final = "operator"
 
 
@@ -30,14 +31,29 @@ class HeldBack:
     doubtful: int
 
 
-def hold_back(writing: Writing, why: Mapping[str, Any]) -> HeldBack:
+def hold_back_where_behind(journal: Journal, told: Head) -> bool:
+    """Hold a journal back that lacks the event of a head that it told; returns whether it does.
+
+    Somebody put a copy back behind our back: what was rejected or withdrawn since is approved in it. Raises
+    `JournalUnavailable`.
+    """
+    with journal.writing() as writing:
+        asked = select(schema.events.c.hash).where(schema.events.c.seq == told.events)
+        if writing.connection.execute(asked).scalar_one_or_none() == told.head:
+            return False
+        hold_back(writing, {"behind": told.events}, EXECUTOR)
+        sign_everybody_out(writing)
+        return True
+
+
+def hold_back(writing: Writing, why: Mapping[str, Any], actor: str = OPERATOR) -> HeldBack:
     """Press the stop button, with `why` in its event; make approvals pending, and what may be under way doubtful."""
     if not writing.stopped():
-        press_in(writing, OPERATOR, why)
+        press_in(writing, actor, why)
     approved = _in_state(writing, State.APPROVED)
     for each in approved:
-        _ask_again(writing, each)
-    became = [_doubt(writing, each) for each in _in_state(writing, State.APPLYING, State.UNDOING)]
+        _ask_again(writing, each, actor)
+    became = [_doubt(writing, each, actor) for each in _in_state(writing, State.APPLYING, State.UNDOING)]
     asked_again = len(approved) + became.count(State.PENDING)
     return HeldBack(asked_again, len(became) - became.count(State.PENDING) - became.count(State.APPLIED))
 
@@ -58,12 +74,12 @@ def _in_state(writing: Writing, *states: State) -> list[Proposal]:
     return [Proposal.from_row(row) for row in rows.all()]
 
 
-def _ask_again(writing: Writing, proposal: Proposal) -> None:
+def _ask_again(writing: Writing, proposal: Proposal, actor: str) -> None:
     # The evidence goes too: the message may lie elsewhere by now, so the executor looks anew.
     writing.advance(
         proposal.id,
         Event.RESTORE,
-        OPERATOR,
+        actor,
         decided_by=None,
         decided_at=None,
         policy_version=None,
@@ -74,19 +90,19 @@ def _ask_again(writing: Writing, proposal: Proposal) -> None:
     )
 
 
-def _doubt(writing: Writing, proposal: Proposal) -> State:
+def _doubt(writing: Writing, proposal: Proposal, actor: str) -> State:
     """Make a proposal doubtful whose command may have left since; return what it is now."""
     if moves.under_way(writing.connection, proposal.id) is None:
         move = moves.last_moved(writing.connection, proposal.id)
         if proposal.state is State.APPLYING:
-            _ask_again(writing, writing.advance(proposal.id, Event.NOTHING_SENT, OPERATOR))
+            _ask_again(writing, writing.advance(proposal.id, Event.NOTHING_SENT, actor), actor)
             return State.PENDING
         if move is None:
             # To be moved back from nobody knows where: that cannot have been done since.
-            return writing.advance(proposal.id, Event.REFUSED, OPERATOR).state
+            return writing.advance(proposal.id, Event.REFUSED, actor).state
         # Asked for when the copy was made, and perhaps done since: this is where to look.
         moves.begin(writing, _taken_back(move))
-    return writing.advance(proposal.id, Event.DOUBT, OPERATOR).state
+    return writing.advance(proposal.id, Event.DOUBT, actor).state
 
 
 def _taken_back(move: Move) -> Intent:

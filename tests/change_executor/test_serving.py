@@ -90,11 +90,23 @@ def test_an_open_page_and_a_slow_request_do_not_hold_its_end(executor: Executor)
 
 
 def test_killed_at_any_time_it_starts_again(executor: Executor) -> None:
+    heads = executor.house.folder / "heads"
+    heads.touch()
+    executor.configure(lambda text: text.replace("[journal]\n", f'[journal]\nheads_file = "{heads}"\n'))
     executor.house.start()
     assert executor.house.stop(signal.SIGKILL) == -signal.SIGKILL
     executor.house.start()
     assert executor.house.stop() == 0
     assert executor.house.run("audit", "verify").returncode == 0
+    assert executor.said_event("journal:behind") is None
+    # The journal of an earlier day, as the heads that were told since show.
+    with heads.open("a") as told:
+        told.write(json.dumps({"events": 999, "head": "f" * 64}) + "\n")
+    executor.house.start()
+    behind = eventually(lambda: executor.said_event("journal:behind"), "what the journal lacks")
+    assert 999 == behind["events"]
+    assert "stopped already" in executor.house.said("stop")
+    assert executor.house.stop() == 0
 
 
 def test_a_second_executor_on_the_same_journal_is_refused_and_the_first_goes_on(executor: Executor) -> None:

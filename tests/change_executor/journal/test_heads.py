@@ -20,7 +20,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from change_executor.audit import Fault, verify
-from change_executor.heads import OPENED, TOLD, HeadPublisher, heads_together, published_heads
+from change_executor.heads import OPENED, TOLD, HeadPublisher, heads_together, newest_told, published_heads
 from shared.settings import ConfigurationError
 from tests.change_executor.journal.clock import MovableClock, new_proposal
 from tests.change_executor.journal.test_group import until
@@ -153,6 +153,17 @@ def test_a_line_that_a_full_disk_tore_hides_no_other(journal: Journal, heads: Pa
     append(journal)
     telling.stop()
     assert {1, 2} == set(published_heads(heads.read_text().splitlines()))
+
+
+def test_the_newest_head_is_that_of_the_last_whole_line(tmp_path: Path) -> None:
+    file = tmp_path / "heads"
+    assert newest_told(None) is None
+    assert newest_told(file) is None
+    told = [json.dumps({"events": number, "head": f"{number:064x}"}) for number in (7, 5)]
+    file.write_text("\n".join([*told, *_NO_HEADS, told[0][:40]]))
+    assert newest_told(file) is None
+    file.write_text("\n".join([told[0], *_NO_HEADS, *told, told[0][:40]]))
+    assert (5, f"{5:064x}") == newest_told(file)
 
 
 def test_a_file_that_cannot_be_appended_to_stops_the_start(journal: Journal, tmp_path: Path) -> None:

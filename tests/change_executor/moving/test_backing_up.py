@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import sqlite3
 import threading
 from typing import TYPE_CHECKING
@@ -15,6 +16,8 @@ import pytest
 
 from change_executor import audit, checkpoints
 from change_executor.backing_up import Restored, backup_journal, restore_journal
+from change_executor.heads import Head
+from change_executor.holding_back import hold_back_where_behind
 from change_executor.journal import schema
 from change_executor.journal.journal import is_stopped
 from change_executor.journal.open import journal_path, open_journal
@@ -124,6 +127,28 @@ def test_what_was_approved_and_moved_since_has_to_be_decided_again(
         kind for kind in kinds if kind in {"stop:press", "proposal:restore", "journal:restore"}
     ]
     assert (max(published), True) == (details["published"], details["behind"])
+    again.close()
+
+
+def test_g6_a_copy_that_somebody_put_back_by_hand_is_held_back_by_the_head_that_it_lacks(
+    dovecot: Dovecot, folder: Path, copies: Path
+) -> None:
+    workshop = Workshop(dovecot, folder)
+    proposal = workshop.approved(workshop.deliver())
+    copy = backed_up(workshop, copies)
+    then = Head(*head(workshop).popitem())
+    workshop.happen(proposal, Event.REJECT)
+    now = Head(*head(workshop).popitem())
+    lose_journal(workshop)
+    shutil.copy(copy / "journal.db", folder / "journal.db")
+    again = Workshop(dovecot, folder)
+    assert not hold_back_where_behind(again.journal, then)
+    assert "approved" == again.proposal(proposal).state.value
+    assert hold_back_where_behind(again.journal, now)
+    assert ("pending", "restored", None) == again.told(proposal)
+    assert stopped(again)
+    # Not the same event either, when its number has come.
+    assert hold_back_where_behind(again.journal, Head(*head(again).popitem())._replace(head="f" * 64))
     again.close()
 
 
