@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from encodings.aliases import aliases
 from typing import Final
 
+from shared.message.japanese import text_of
+
 # No registered charset name comes near; a longer one cannot be in the table.
 _MAX_NAME: Final = 64
 
@@ -148,6 +150,9 @@ _MORE_NAMES: Final = {
     "cp50220": "iso2022_jp_ext",
     "cp50221": "iso2022_jp_ext",
     "csiso2022jp": "iso2022_jp_ext",
+    "iso2022jpms": "iso2022_jp_ext",
+    "cp51932": "euc_jp",
+    "eucjpms": "euc_jp",
     "iso88598i": "iso8859_8",
     "iso88598e": "iso8859_8",
     "iso88596i": "iso8859_6",
@@ -235,6 +240,9 @@ def decode(octets: bytes, charset: str, *, guesses: bool = True) -> Decoded:
 def _decode_damaged(octets: bytes, codec: str, *, guesses: bool) -> Decoded:
     if codec == "cp1252":
         return Decoded(_windows_1252(octets), is_encoding_problem=False)
+    japanese = text_of(octets, codec)
+    if japanese is not None:
+        return Decoded(japanese, is_encoding_problem=False)
     if codec == "ascii" and guesses:
         return Decoded(_best_guess(octets), is_encoding_problem=True)
     if codec == "utf_8" and guesses and octets.decode("utf-8", "ignore").isascii():

@@ -53,7 +53,7 @@ def test_the_digest_is_the_one_that_the_document_says(tmp_path: Path) -> None:
         ("at", 1), ("agent", "'x'"), ("token_id", "'x'"), ("method", "'x'"), ("account", "'x'"), ("email_ids", "'[]'"),
         ("parts", "'{}'"), ("octets", 1), ("peer", "'x'"), ("bodies", 0), ("digest", "x'00'"),
         ("email_ids", "'no JSON'"), ("email_ids", "'3'"), ("email_ids", "x'ff'"), ("parts", "'[1]'"),
-        ("parts", "'{\"M1\": 3}'"), ("parts", f"'{'[' * 100_000}'"), ("digest", "'x'"),
+        ("parts", "'{\"M1\": 3}'"), pytest.param("parts", f"'{'[' * 100_000}'", id="nested"), ("digest", "'x'"),
         ("at", "'x'"), ("octets", "x'00'"),
     ],
 )  # fmt: skip

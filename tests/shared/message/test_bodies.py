@@ -242,6 +242,29 @@ def test_charsets_in_real_use_decode_without_a_problem(charset: str, text: str) 
 
 
 @pytest.mark.parametrize(
+    ("charset", "octets", "text"),
+    [
+        ("iso-2022-jp", b"\x1b$B-!-j\x1b(B ok \x1b$BF|K\\|b!!\x1b(I6@\x1b(J\\\x1b(B", "①㈱ ok 日本髙　ｶﾀ¥"),
+        ("iso-2022-jp-ms", b"\x1b$B-!\nplain\x1b$@F|\x1b(B", "①\nplain日"),
+        ("iso-2022-jp", b"\x1b$(D0!\x1b$B-!\x1b(B", "丂①"),
+        ("euc-jp", b"a\xad\xa1\xc6\xfc\x8e\xb6\x8f\xb0\xa1\xfc\xe2", "a①日ｶ丂髙"),
+    ],
+)
+@pytest.mark.statement("140")
+def test_characters_that_windows_adds_to_japanese_charsets_are_read(charset: str, octets: bytes, text: str) -> None:
+    value = value_of(entity(f"text/plain; charset={charset}", octets))
+    assert (text, False) == (value.value, value.is_encoding_problem)
+
+
+@pytest.mark.parametrize(
+    "octets", [b"\x1b$B-!\xff", b"\x1b$B-", b"\x1b$(P-!", b"\x1b(B\x1b$B\x7e\x7e", b"\x1b$B-!\x1b(Z"]
+)
+@pytest.mark.statement("139")
+def test_what_is_no_japanese_either_is_flagged(octets: bytes) -> None:
+    assert value_of(entity("text/plain; charset=iso-2022-jp", octets)).is_encoding_problem
+
+
+@pytest.mark.parametrize(
     ("content_type", "octets", "text"),
     [
         ("text/plain; charset=x-nobody-knows", "é".encode(), "é"),

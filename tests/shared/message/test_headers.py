@@ -55,6 +55,7 @@ def test_raw_drops_nul_and_replaces_bad_utf8() -> None:
         (" =?utf-8?B?8J8=?= =?UTF-8?B?p74=?=", "🧾"),
         (" =?utf-8?Q?=E2=82?=", "\ufffd"),
         (" =?iso-2022-jp?B?GyRCRnxLXBsoQg==?=", "日本"),
+        (" =?iso-2022-jp?B?GyRCLSEtahsoQg==?=", "①㈱"),
         (" =?koi8-r?B?8NLJ18XU?=", "Привет"),
         (" =?gb2312?B?xOO6ww==?=", "你好"),
         (" =?utf-8?B?Y2Fmw6k?=", "café"),
