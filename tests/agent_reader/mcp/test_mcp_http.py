@@ -6,6 +6,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -120,6 +121,15 @@ async def test_web_pages_and_other_hosts_are_refused(standing: Desked) -> None:
         assert 200 == await status(Host="mail.example", Origin="https://mail.example")
 
 
+def _with_limit(call: dict[str, Any], limit: str) -> bytes:
+    """A search whose limit is this piece of JSON."""
+    return (
+        json.dumps(call | {"params": {"name": "search_mail", "arguments": {"limit": 0}}})
+        .replace(": 0}", f": {limit}}}")
+        .encode()
+    )
+
+
 @pytest.mark.anyio
 async def test_what_is_too_large_or_no_message_is_refused_and_nothing_is_echoed(standing: Desked) -> None:
     right = {"Authorization": f"Bearer {standing.house.token}"}
@@ -134,13 +144,28 @@ async def test_what_is_too_large_or_no_message_is_refused_and_nothing_is_echoed(
         (200, call | {"params": {"name": "search_mail", "arguments": "zanzibar"}}),
         (200, call | {"params": {"name": ["zanzibar"]}}),
         (200, call | {"method": "prompts/get", "params": {"name": "zanzibar"}}),
+        (200, call | {"method": "resources/read", "params": {"uri": "zanzibar"}}),
+        # Well formed, and nothing that anybody should have to walk through.
+        (400, _with_limit(call, "[" * 30_000 + "]" * 30_000)),
+        (400, _with_limit(call, '{"a":' * 8_000 + "1" + "}" * 8_000)),
+        (400, _with_limit(call, "9" * 5_000)),
+        (400, _with_limit(call, '"\\ud800"')),
+        (200, _with_limit(call, "1e999")),
+        (200, _with_limit(call, "NaN")),
+        (200, _with_limit(call, '"\\u0000"')),
+        (400, b"[" + b",".join([_with_limit(call, "1")] * 300) + b"]"),
+        # Neither asks for anything, so that neither is answered.
+        (202, {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}),
+        (202, {"jsonrpc": "2.0", "id": 1, "result": {"zanzibar": 1}}),
     ]
     async with served(app_of(standing.desk, standing.house)) as address:
         for status, body in bodies:
             answer = await asyncio.to_thread(posted, address, body, **right)
             assert status == answer.status_code, answer.text
             assert "zanzibar" not in answer.text
-    assert "zanzibar" not in str(standing.house.log.calls)
+            # A refusal, by JSON-RPC or by a tool that looked at its arguments, and no fault of ours.
+            assert status == 202 or '"error"' in answer.text or '"isError":true' in answer.text or status == 413
+    assert not standing.house.log.calls
 
 
 @pytest.mark.anyio
