@@ -152,7 +152,7 @@ thread_pages = Table(
 thread_chunks = Table(
     "thread_chunks",
     metadata,
-    Column("chunk", Integer, primary_key=True, comment="of 256 pages"),
+    Column("chunk", Integer, primary_key=True, comment="of 512 pages"),
     Column("version", Integer, nullable=False, comment="another with each change to one of its pages"),
     comment="Which pages there are, and whether they are those that were read before.",
 )

@@ -320,7 +320,7 @@ class Snapshot:
         if hits is None:
             return None
         versions = thread_pages.versions(self.connection)
-        least, last = thread_pages.worth_hits(len(versions)), len(versions) - 1
+        least, last = self.thread_pages.worth_hits(self.account_id, versions), len(versions) - 1
         if least and self._run(hits.are_more_than(least)).get is None:
             return None
         chunks = enumerate(self.thread_pages.chunks(self.connection, self.account_id, versions))

@@ -24,12 +24,15 @@ _PLACES_OF_A_PAGE: Final = 1_000
 _PAGE_OCTETS: Final = _PLACES_OF_A_PAGE * _KEY_OCTETS
 _NO_THREADS: Final = bytes(_PAGE_OCTETS)
 
-# Of one year and a megabyte: each costs a question a search of its own, some tens of microseconds.
-_PAGES_OF_A_CHUNK: Final = 256
+# Of two years and two megabytes: each costs a question a search of its own, and SQLite a look at each hit's bounds.
+_PAGES_OF_A_CHUNK: Final = 512
 
-# Fewer hits for each chunk but one are looked up sooner than so many are taken in hand. One alone costs less than it
-# does to ask how many there are.
-_WORTH_HITS_OF_A_CHUNK: Final = 256
+# What a page costs a question, in hits that could be looked up in that time: to hand it to SQLite, and to read it where
+# it is another than before.
+_HITS_OF_A_PAGE: Final = 1
+_HITS_OF_READING_A_PAGE: Final = 8
+# To ask whether there are so few hits takes as long as it could save.
+_FEW_HITS: Final = 64
 
 # What is kept of all accounts: a million Emails of 17 years are half of it.
 _KEPT_OCTETS: Final = 32 * 1024 * 1024
@@ -82,6 +85,18 @@ class ThreadPages:
                 self._keep((account_id, number), kept)
             yield kept.chunk
 
+    def worth_hits(self, account_id: str, versions: Sequence[tuple[int, int]]) -> int:
+        """Return how many hits are looked up as fast as these chunks are read and used; 0 for a few."""
+        hits = 0
+        with self._lock:
+            for number, version in versions:
+                kept = self._kept.get((account_id, number))
+                pages = _PAGES_OF_A_CHUNK if kept is None else len(kept.chunk.threads) // _PAGE_OCTETS
+                hits += pages * _HITS_OF_A_PAGE
+                if kept is None or kept.version != version:
+                    hits += pages * _HITS_OF_READING_A_PAGE
+        return hits if hits > _FEW_HITS else 0
+
     def _keep(self, place: tuple[str, int], kept: _Kept) -> None:
         with self._lock:
             earlier = self._kept.pop(place, None)
@@ -104,11 +119,6 @@ def versions(connection: apsw.Connection) -> list[tuple[int, int]]:
     """Return (chunk, version) of each chunk that an account has, the newest first."""
     rows: list[Any] = connection.execute("SELECT chunk, version FROM thread_chunks ORDER BY chunk").fetchall()
     return rows
-
-
-def worth_hits(chunks: int) -> int:
-    """Return how many hits are too few to count their Threads by so many chunks."""
-    return (chunks - 1) * _WORTH_HITS_OF_A_CHUNK
 
 
 def distinct(found: Iterable[bytes]) -> int:

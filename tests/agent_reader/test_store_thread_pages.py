@@ -7,6 +7,7 @@ from contextlib import closing
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import apsw
@@ -18,19 +19,21 @@ from agent_reader.query.filters import resolve
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import thread_pages
 from agent_reader.store.database import account_file
+from agent_reader.store.selection import Selection
 from agent_reader.store.snapshot import Snapshot
+from agent_reader.store.statements import hits_of
 from agent_reader.store.thread_pages import ThreadPages
 from shared.message import JSON
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, letter, mirrored
 
 # From the first year to one whose places lie below zero.
-YEARS = (1971, 2024, 2025, 2026, 4000)
+YEARS = (1971, 2021, 2024, 2027, 4000)
 OF_A_YEAR = 24
 
 
 @pytest.fixture(autouse=True)
 def every_count_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thread_pages, "_WORTH_HITS_OF_A_CHUNK", 0)
+    monkeypatch.setattr(thread_pages, "_FEW_HITS", 1_000_000)
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +74,8 @@ def _totals(snapshot: Snapshot, condition: dict[str, JSON]) -> tuple[int, int]:
         {"text": "even"},
         {"text": "nowhere"},
         {"text": '"all word"', "from": "ann"},
-        {"text": "all", "after": "2025-01-01T12:00:00Z"},
-        {"text": "all", "after": "2024-01-02T00:00:00Z", "before": "2026-01-01T15:00:00Z"},
+        {"text": "all", "after": "2024-01-01T12:00:00Z"},
+        {"text": "all", "after": "2021-01-02T00:00:00Z", "before": "2027-01-01T15:00:00Z"},
         {"text": "all", "before": "1960-01-01T00:00:00Z"},
         {"text": "all", "notKeyword": "$seen"},
         {"operator": "NOT", "conditions": [{"text": "even"}]},
@@ -85,7 +88,7 @@ def _totals(snapshot: Snapshot, condition: dict[str, JSON]) -> tuple[int, int]:
         WHOLE,
         Scope(mailboxes=("Other",), sign_in_mail=True),
         Scope(sign_in_mail=False),
-        Scope(senders=("other.org",), received_since=START.replace(year=2025), sign_in_mail=True),
+        Scope(senders=("other.org",), received_since=START.replace(year=2024), sign_in_mail=True),
         Scope(depth=Depth.HEADERS, sign_in_mail=True),
     ],
     ids=["whole", "mailbox", "ordinary", "senders", "headers"],
@@ -157,6 +160,29 @@ def test_what_was_read_is_kept_until_it_is_another_or_there_is_no_room(made: Mir
         assert [len(YEARS)] * 2 == [count_reads(small) for _ in range(2)]
 
 
+def test_few_hits_are_looked_up_one_by_one_and_more_where_pages_are_to_be_read(
+    made: Mirrored, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    with made.store.snapshot(ACCOUNT) as snapshot:
+        pages, versions = ThreadPages(), thread_pages.versions(snapshot.connection)
+        assert len(YEARS) * 512 * 9 == pages.worth_hits(ACCOUNT, versions)
+        held = sum(len(chunk.threads) // 4_000 for chunk in pages.chunks(snapshot.connection, ACCOUNT, versions))
+        assert 0 == pages.worth_hits(ACCOUNT, versions)
+        others = [(number, version + 1) for number, version in versions] * 20
+        assert held * 9 * 20 == pages.worth_hits(ACCOUNT, others)
+        monkeypatch.setattr(snapshot, "thread_pages", ThreadPages())
+        monkeypatch.setattr("agent_reader.store.snapshot.hits_of", _look_at_how_many_alone)
+        counted, listed = _totals(snapshot, {"text": "all"})
+    assert counted == listed
+
+
+def _look_at_how_many_alone(selection: Selection) -> object:
+    hits = hits_of(selection)
+    assert hits is not None
+    return SimpleNamespace(are_more_than=hits.are_more_than)
+
+
 def test_more_threads_than_memory_may_hold_are_counted_by_sqlite(
     made: Mirrored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,7 +203,7 @@ def threads_that_are_right(folder: Path) -> int:
         pages: dict[int, bytes] = dict(held)
         rows: list[Any] = connection.execute("SELECT place, thread_key FROM emails WHERE visible").fetchall()
         chunks = {number for (number,) in connection.execute("SELECT chunk FROM thread_chunks").fetchall()}
-    assert {page // 256 for page in pages} == chunks
+    assert {page // 512 for page in pages} == chunks
     found = 0
     for place, thread_key in rows:
         page, number = divmod(place, 1_000)

@@ -14,8 +14,8 @@ branch_labels = None
 depends_on = None
 
 _PLACES_OF_A_PAGE = 1_000
-# A chunk is 256 pages: a shift, since those of the far future are below zero.
-_CHUNKS = "INSERT INTO thread_chunks (chunk, version) SELECT DISTINCT page >> 8, 1 FROM thread_pages"
+# A chunk is 512 pages: a shift, since those of the far future are below zero.
+_CHUNKS = "INSERT INTO thread_chunks (chunk, version) SELECT DISTINCT page >> 9, 1 FROM thread_pages"
 
 
 def upgrade() -> None:
