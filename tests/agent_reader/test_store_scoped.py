@@ -18,11 +18,13 @@ from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import DataType, migrations, schema
 from agent_reader.store.changes import BY_OTHERS
 from agent_reader.store.selection import All
+from agent_reader.sync.mirror import SetAside
 from shared.message import JSON
 from tests.agent_reader.mirrored import (
     ACCOUNT,
     START,
     Mirrored,
+    expect,
     fetched,
     id_of,
     letter,
@@ -81,6 +83,11 @@ def test_a_table_without_a_view_is_there_for_nobody_whose_sight_is_narrow(accoun
 def test_each_view_holds_what_is_seen_alone_whatever_the_statements_join(account: Mirrored) -> None:
     account.add("Secret", fetched(2, with_attachment("two")))
     account.add("INBOX", fetched(3, with_attachment("three")))
+    account.add("Secret", fetched(4, letter("one")))
+    for name, uid in (("INBOX", 90), ("Secret", 91)):
+        account.mirror.put_aside(account.handle(name), SetAside(uid, "message_unreadable", "why", "fix"))
+        expect(account.mirror, account.handle(name), 5)
+    account.mirror.failed("mailbox_refused", "Secret cannot be read.", "Look at Secret.")
     with account.store.snapshot(ACCOUNT, WHOLE) as snapshot:
         hidden = {snapshot.key_of(id_of(each)) for each in (letter("two", sender="Eve <Eve@Other.net>"), CODE)}
         secret = snapshot.mailbox_key(account.mailbox_id("Secret"))
@@ -102,6 +109,11 @@ def test_each_view_holds_what_is_seen_alone_whatever_the_statements_join(account
             for view in ("email_mailboxes", "copies", "set_aside"):
                 boxes = {key for (key,) in snapshot.connection.execute(f"SELECT mailbox_key FROM {view}")}
                 assert secret not in boxes, view
+                assert boxes or view == "copies"
+            # What the server counts in a mailbox, and what it says of one.
+            assert [None] == [each for (each,) in snapshot.connection.execute("SELECT expected FROM mailboxes")]
+            failure = snapshot.connection.execute("SELECT failure_code, failure_detail, failure_fix FROM account")
+            assert [("mailbox_refused", None, None)] == failure.fetchall()
 
 
 def test_the_threads_of_many_hits_are_counted_among_what_is_seen(account: Mirrored) -> None:
@@ -138,6 +150,15 @@ def test_a_mailbox_is_named_as_it_is_called_now(account: Mirrored) -> None:
     with account.store.snapshot(ACCOUNT, Scope(mailboxes=("Open",))) as snapshot:
         assert (1, "Open") == (snapshot.count(All(())), snapshot.mailboxes()[0].name)
         assert before.partition("-")[0] != snapshot.state.partition("-")[0]
+
+
+def test_a_mailbox_that_may_be_a_renamed_one_is_in_no_scope_before_that_is_known(account: Mirrored) -> None:
+    scope = Scope(mailboxes=("Open",))
+    with account.store.snapshot(ACCOUNT, scope) as snapshot:
+        before = snapshot.state
+    account.put_listing(listed("INBOX"), listed("Open"))
+    with account.store.snapshot(ACCOUNT, scope) as snapshot:
+        assert (before, ()) == (snapshot.state, snapshot.mailboxes())
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ def letters() -> list[Letter]:
     old, work, secret = SINCE - timedelta(days=3), ("Work",), ("Secret plans",)
     return [
         Letter(1, ("INBOX",), thread=77),
-        Letter(2, secret, thread=77),
+        Letter(2, secret, thread=77, flags=("\\Seen",)),
         Letter(3, ("INBOX",), thread=77, at=old),
         Letter(4, ("INBOX",), thread=77, sender="mallory@other.net"),
         Letter(5, ("INBOX",), thread=77, is_sign_in=True),
@@ -124,7 +124,7 @@ def letters() -> list[Letter]:
         Letter(12, ("INBOX", "Work"), sender="bob@example.org", at=SINCE),
         # A thread that begins with a message from elsewhere.
         Letter(14, ("INBOX",), thread=78, sender="mallory@other.net"),
-        Letter(15, ("INBOX",), thread=78),
+        Letter(15, ("INBOX",), thread=78, flags=("\\Seen",)),
         Letter(13, secret, sender="mallory@other.net", is_sign_in=True, attached=True, at=old),
     ]
 

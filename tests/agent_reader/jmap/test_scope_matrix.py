@@ -265,6 +265,34 @@ async def test_each_filter_finds_of_what_is_inside_what_the_whole_would(here: Wo
         if limits.depth is Depth.HEADERS and asked.get("text") == "hello":
             expected = []
         assert expected == found["ids"], asked
+    # Of a page that holds less than all, counting is a question of its own.
+    counted = [("Email/query", {"filter": each, "limit": 1, "calculateTotal": True}) for each in filters]
+    by_thread = [(name, arguments | {"collapseThreads": True}) for name, arguments in counted]
+    threads = {letter.id: here.thread_ids()[letter.number] for letter in here.mail}
+    totals = [answer["total"] for _, answer in await ask(here, scope, *counted, *by_thread)]
+    found_ids = [answer["ids"] for _, answer in narrow]
+    assert [*map(len, found_ids), *(len({threads[each] for each in ids}) for ids in found_ids)] == totals
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_a_thread_is_judged_by_its_members_that_are_seen(here: World, scope: str) -> None:
+    inside = seen(here, SCOPES[scope])
+    threads = here.thread_ids()
+    keywords: dict[str, list[bool]] = {}
+    for letter in inside:
+        keywords.setdefault(threads[letter.number], []).append("\\Seen" in letter.flags)
+    judged = {"someInThreadHaveKeyword": any, "allInThreadHaveKeyword": all}
+    judged_ids = {
+        name: {each.id for each in inside if judge(keywords[threads[each.number]])} for name, judge in judged.items()
+    }
+    expected = judged_ids | {"noneInThreadHaveKeyword": {each.id for each in inside} - judged_ids[next(iter(judged))]}
+    asked = [("Email/query", {"filter": {name: "$seen"}}) for name in expected]
+    answers = await ask(here, scope, *asked)
+    assert expected == {name: set(answer["ids"]) for name, (_, answer) in zip(expected, answers, strict=True)}
+    for name, ids in judged_ids.items():
+        sort = [{"property": name, "keyword": "$seen", "isAscending": False}]
+        found = (await got(here, scope, "Email/query", sort=sort))["ids"]
+        assert ids == set(found[: len(ids)])
 
 
 async def test_an_account_outside_is_none(here: World) -> None:
