@@ -29,6 +29,20 @@ SPOOL_OCTETS: Final = 8 * 1024 * 1024
 # \Recent belongs to a session, not to a message (RFC 3501 §2.3.2).
 _RECENT: Final = "\\recent"
 
+# What a server's answer can do to the library: numbers that no date reaches, parentheses without end.
+_OF_AN_ANSWER: Final = (
+    IMAPClientError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
+
+# RFC 9051 §9 (number): what UIDs and UIDVALIDITYs are below; the UID after the last one may be this.
+_NUMBERS_END: Final = 2**32
+
 # RFC 8474 §4.2 and §7: an objectid in parentheses. What is anything else is no identity.
 _MAILBOX_ID: Final = re.compile(rb"\(([A-Za-z0-9_-]{1,255})\)")
 
@@ -89,9 +103,9 @@ class Looking:
         with self._named(mailbox), self._answering():
             answer = self._client.folder_status(mailbox, ["MESSAGES", "UIDNEXT", "UIDVALIDITY"])
             return MailboxStatus(
-                uidvalidity=int(answer[b"UIDVALIDITY"]),
-                uidnext=int(answer[b"UIDNEXT"]),
-                messages=int(answer[b"MESSAGES"]),
+                uidvalidity=_number(answer[b"UIDVALIDITY"]),
+                uidnext=_number(answer[b"UIDNEXT"]),
+                messages=_number(answer[b"MESSAGES"]),
             )
 
     def fetch(self, uid: int, *, spool: bool = False) -> SeenMessage | None:
@@ -174,8 +188,8 @@ class Looking:
             answer = self._select_answer(mailbox, readonly=readonly)
             uidnext = answer.get(b"UIDNEXT")
             return OpenedMailbox(
-                uidvalidity=int(answer[b"UIDVALIDITY"]),
-                uidnext=None if uidnext is None else int(uidnext),
+                uidvalidity=_number(answer[b"UIDVALIDITY"]),
+                uidnext=None if uidnext is None else _number(uidnext),
                 read_only=b"READ-ONLY" in answer,
                 mailbox_id=_mailbox_id(answer),
             )
@@ -203,7 +217,7 @@ class Looking:
     def _answering(self) -> Iterator[None]:
         try:
             yield
-        except (IMAPClientError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+        except (*_OF_AN_ANSWER, OSError) as error:
             # Whatever a server's answer does to the library ends here; which answer it was, its log tells.
             raise protocol_failure(self._where, error) from error
 
@@ -236,6 +250,13 @@ class Looker:
 def _is_refusal(error: BaseException | None) -> bool:
     # NO is an answer; BYE, EOF and nonsense are abort or ProtocolError, which to imaplib are kinds of error too.
     return isinstance(error, IMAPClientError) and not isinstance(error, (IMAPClientAbortError, ProtocolError))
+
+
+def _number(untrusted: Any) -> int:  # noqa: ANN401 - whatever the library made of an answer
+    number = int(untrusted)
+    if not 0 <= number <= _NUMBERS_END:
+        raise ValueError("a number that IMAP does not have")
+    return number
 
 
 def _mailbox_id(answer: dict[bytes, Any]) -> str | None:

@@ -123,6 +123,11 @@ def test_a_mailbox_that_turned_read_only_gets_no_move(tmp_path: Path) -> None:
     [
         [b"1 FETCH (UID 3 FLAGS () INTERNALDATE nonsense RFC822.SIZE 5 BODY[]<0> {5}\r\nhello)"],
         [b"1 FETCH (UID 3 FLAGS () RFC822.SIZE 5 BODY[]<0> {5}\r\nhello)"],
+        [
+            b'1 FETCH (UID 3 FLAGS () INTERNALDATE "01-Jan-%d 00:00:00 +0000" RFC822.SIZE 5 BODY[]<0> {5}\r\nhello)'
+            % 10**30
+        ],
+        [b"1 FETCH (UID 3 FLAGS " + b"(" * 50_000 + b")" * 50_000 + b")"],
         [b"1 FETCH (UID 3 BODY[]<0> (1 2))"],
         [b"1 FETCH (UID 3"],
         [
@@ -142,6 +147,21 @@ def test_a_message_answered_against_the_protocol_is_a_failure_and_no_absence(
         session.examine("Incoming")
         with pytest.raises(ImapFailure):
             session.fetch(3)
+
+
+@pytest.mark.parametrize("uidnext", [b"4294967297", b"1" + b"0" * 30, b"-1"])
+def test_a_number_that_imap_does_not_have_is_a_failure(tmp_path: Path, uidnext: bytes) -> None:
+    # Past 64 bits the journal could not hold it, and the claimed proposal would be tried for ever.
+    def special(command: bytes) -> tuple[list[bytes], bytes] | None:
+        told = b"STATUS Processed (MESSAGES 1 UIDNEXT " + uidnext + b" UIDVALIDITY 7)"
+        return ([told], b"OK done") if command.startswith(b"STATUS") else ([], b"")
+
+    with (
+        ScriptedImapServer(_selected(special)) as server,
+        _session(server, tmp_path) as session,
+        pytest.raises(ImapFailure),
+    ):
+        session.status("Processed")
 
 
 def test_a_message_that_vanishes_between_its_pieces_is_absent(tmp_path: Path) -> None:
