@@ -15,6 +15,7 @@ import rfc8785
 from sqlalchemy import Connection, RowMapping
 
 from change_executor.journal import chain, coverage, schema
+from change_executor.legible import any_octets, legible
 
 # Of a journal that was tampered with at its start, every later event is a finding; the first hundred say enough.
 MAX_FINDINGS: Final = 100
@@ -24,6 +25,9 @@ _ROWS_AT_ONCE: Final = 1_000
 
 
 _NO_HEADS: Final[Mapping[int, str]] = MappingProxyType({})
+
+# In place of a column that somebody took away.
+_GONE: Final = object()
 
 
 class Fault(StrEnum):
@@ -78,7 +82,7 @@ class _Replay:
 
     def find(self, fault: Fault, subject: str, detail: str) -> None:
         if len(self.findings) < MAX_FINDINGS:
-            self.findings.append(Finding(fault, subject, detail))
+            self.findings.append(Finding(fault, legible(subject), legible(detail)))
 
 
 def verify(
@@ -93,17 +97,22 @@ def verify(
     the tables that the chain covers, with the column that names a row: a journal of an older revision has fewer.
     """
     replay = _Replay(published, covered)
+    with any_octets(connection):
+        _walk(connection, replay)
+    return Verification(replay.count, legible(replay.head), tuple(replay.findings))
+
+
+def _walk(connection: Connection, replay: _Replay) -> None:
     for row in _rows(
         connection, "SELECT seq, at, kind, subject, actor, details, previous, hash FROM events ORDER BY seq"
     ):
         _verify_event(replay, row)
     _verify_proposals(connection, replay)
-    for table, key in covered.items():
+    for table, key in replay.covered.items():
         _verify_rows(connection, replay, table, key)
     _verify_texts(connection, replay)
-    for events in sorted(each for each in published if each > replay.count):
+    for events in sorted(each for each in replay.published if each > replay.count):
         replay.find(Fault.HEAD_MISSING, f"event {events}", "was published, and the journal ends before it")
-    return Verification(replay.count, replay.head, tuple(replay.findings))
 
 
 def _rows(connection: Connection, statement: str) -> Iterator[RowMapping]:
@@ -128,7 +137,7 @@ def _verify_event(replay: _Replay, row: RowMapping) -> None:
     try:
         hashed = {column: row[column] for column in ("actor", "at", "kind", "previous", "seq", "subject")}
         expected = hashlib.sha256(rfc8785.dumps(hashed | {"details": content})).hexdigest()
-    except rfc8785.CanonicalizationError:
+    except (rfc8785.CanonicalizationError, UnicodeError):
         replay.find(Fault.MALFORMED, name, "its columns have no canonical form")
         return
     if expected != digest:
@@ -237,8 +246,8 @@ def _verify_proposals(connection: Connection, replay: _Replay) -> None:
         expected = replay.rows.pop(found["id"], None)
         if expected is None:
             replay.find(Fault.ROW_UNRECORDED, str(found["id"]), "stands in the table without an event")
-        elif different := [column for column in columns if found[column] != expected.get(column)]:
-            replay.find(Fault.ROW_DIFFERS, found["id"], f"not as its events left it: {', '.join(different)}")
+        elif different := [column for column in columns if found.get(column, _GONE) != expected.get(column)]:
+            replay.find(Fault.ROW_DIFFERS, str(found["id"]), f"not as its events left it: {', '.join(different)}")
     for proposal_id in replay.rows:
         replay.find(Fault.ROW_MISSING, proposal_id, "has events and no row")
 
@@ -270,5 +279,5 @@ def _compare(replay: _Replay, table: str, found: Iterator[tuple[str, str | None]
 def _digest(digest: Callable[[Any], str], content: object) -> str | None:
     try:
         return digest(content)
-    except (rfc8785.CanonicalizationError, AttributeError):
+    except (rfc8785.CanonicalizationError, UnicodeError, AttributeError):
         return None

@@ -24,7 +24,7 @@ class UtcMicroseconds(TypeDecorator[datetime]):
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:  # noqa: ANN401, ARG002 - signature
         """Return the aware datetime."""
-        return None if value is None else _EPOCH + timedelta(microseconds=value)
+        return None if value is None else from_microseconds(value)
 
 
 def to_microseconds(moment: datetime) -> int:
@@ -37,6 +37,11 @@ def recorded(values: dict[str, Any]) -> dict[str, Any]:
     return {
         column: to_microseconds(value) if isinstance(value, datetime) else value for column, value in values.items()
     }
+
+
+def from_microseconds(microseconds: int) -> datetime:
+    """Return the aware UTC datetime. Raises `OverflowError` past the years that a datetime reaches."""
+    return _EPOCH + timedelta(microseconds=microseconds)
 
 
 metadata = MetaData()

@@ -304,6 +304,28 @@ def test_a_chain_forged_from_a_point_on_shows_another_head(lived: Journal, url: 
     assert before != verification(lived).head
 
 
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("UPDATE events SET actor = CAST(X'ff1b' AS TEXT) WHERE seq = 3", Fault.WRONG_HASH),
+        ("UPDATE events SET details = CAST(X'7bff7d' AS TEXT) WHERE seq = 3", Fault.MALFORMED),
+        ("UPDATE proposals SET agent = CAST(X'ff1b' AS TEXT)", Fault.ROW_DIFFERS),
+        ("UPDATE proposals SET id = CAST(X'ff1b' AS TEXT) WHERE id LIKE '%1'", Fault.ROW_UNRECORDED),
+        ("UPDATE switches SET by = CAST(X'ff1b' AS TEXT)", Fault.ROW_DIFFERS),
+        ("ALTER TABLE proposals DROP COLUMN copies_left", Fault.ROW_DIFFERS),
+    ],
+)
+def test_what_no_program_of_ours_writes_hides_nothing_and_is_told_as_letters(
+    lived: Journal, url: str, statement: str, fault: Fault
+) -> None:
+    press_stop(lived, "person:zoë")
+    tamper(url, statement, "UPDATE events SET at = at + 1 WHERE seq = 7")
+    found = verification(lived).findings
+    assert {fault, Fault.WRONG_HASH} <= {finding.fault for finding in found}
+    assert all(finding.subject.isprintable() and finding.detail.isprintable() for finding in found)
+    assert independent(url).returncode == 1
+
+
 def test_findings_are_bounded(journal: Journal, url: str) -> None:
     with journal.writing() as writing:
         for _ in range(150):

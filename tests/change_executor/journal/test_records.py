@@ -71,10 +71,17 @@ def test_what_was_tampered_with_is_shown_and_exported_as_it_stands(lived: Journa
     with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection, connection:
         connection.execute("DROP TRIGGER events_refuse_update")
         connection.execute("UPDATE events SET details = '{broken \x1b[2J\u202e' WHERE seq = 1")
-        connection.execute("UPDATE events SET details = '[1]' WHERE seq = 3")
+        connection.execute("UPDATE events SET details = '[1]', at = 'then' WHERE seq = 3")
+        connection.execute("UPDATE events SET kind = CAST(X'ff1b' AS TEXT), actor = X'ff' WHERE seq = 2")
+        connection.execute("UPDATE events SET details = ? WHERE seq = 4", ("[" * 10_000,))
+        connection.execute("UPDATE proposals SET agent = CAST(X'ff1b' AS TEXT), created_at = 1e300, queue = X'ff'")
     events = [json.loads(line) for lines in export_events(lived.reading) for line in lines]
     assert ["{broken \x1b[2J\u202e", [1]] == [events[0]["details"], events[2]["details"]]
-    proposed, rejected = shown(lived, new_proposal(9).id)[-2:]
+    assert ["\udcff\x1b", "ff", "[" * 10_000] == [events[1]["kind"], events[1]["actor"], events[3]["details"]]
+    lines = shown(lived, new_proposal(9).id)
+    assert all(line.isprintable() for line in lines)
+    assert {"  agent: \\udcff\\x1b", "  created_at: 1e+300"} <= set(lines)
+    proposed, rejected = lines[-2:]
     # Nothing of it reaches a terminal but as letters.
     assert proposed.endswith('agent:mailbot  "{broken \\u001b[2J\\u202e"')
     assert rejected.endswith("person:ann  [1]")
