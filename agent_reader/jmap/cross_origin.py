@@ -12,11 +12,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _ALLOWED: Final = (
     ("Access-Control-Allow-Methods", "GET, HEAD, POST"),
-    ("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, Range, If-None-Match"),
+    ("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, Range, If-Range, If-None-Match"),
     # Two hours: longer than any browser believes it, and short enough for an origin that is taken off the list.
     ("Access-Control-Max-Age", "7200"),
 )
-_SHOWN: Final = "Content-Disposition, Content-Range, ETag, WWW-Authenticate"
+_SHOWN: Final = "Content-Disposition, Content-Range, ETag, Retry-After, WWW-Authenticate"
 
 
 class CrossOrigin:
@@ -28,21 +28,24 @@ class CrossOrigin:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, with what a browser wants to read; a preflight carries no token and ends here."""
-        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
-        origin = headers.get("origin", "")
-        if origin not in self._origins:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers = Headers(scope=scope)
+        origin = headers.get("origin", "")
+        is_configured = origin in self._origins
 
         async def send_with_origin(message: Message) -> None:
             if message["type"] == "http.response.start":
                 named = MutableHeaders(scope=message)
-                named["Access-Control-Allow-Origin"] = origin
-                named["Access-Control-Expose-Headers"] = _SHOWN
+                # Whoever asks: what a cache keeps without leave is of no use to a page that has it.
                 named.add_vary_header("Origin")
+                if is_configured:
+                    named["Access-Control-Allow-Origin"] = origin
+                    named["Access-Control-Expose-Headers"] = _SHOWN
             await send(message)
 
-        if scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+        if is_configured and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             allowed = [(name.lower().encode(), value.encode()) for name, value in _ALLOWED]
             await send_with_origin({"type": "http.response.start", "status": 204, "headers": allowed})
             await send_with_origin({"type": "http.response.body", "body": b""})

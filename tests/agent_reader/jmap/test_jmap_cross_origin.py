@@ -54,6 +54,8 @@ async def test_another_origin_gets_no_word_of_leave(open_to_pages: House, origin
         asked = await client.get("/jmap/session", headers={"Origin": origin})
     assert 405 == preflight.status_code
     assert not [name for response in (preflight, asked) for name in response.headers if name.startswith("access-")]
+    # A cache keeps what may be read apart from what may not.
+    assert "Origin" in asked.headers["vary"]
 
 
 @pytest.mark.statement("182")
