@@ -1,11 +1,11 @@
 """The tokens that let an agent propose to one queue: made and revoked by the operator, stored as digests."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
@@ -43,10 +43,11 @@ class TokenFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Proposer:
-    """Who a token speaks for, and the one queue that it opens."""
+    """Who a token speaks for, and the one queue that it opens; `token` is its id, None for who needs none."""
 
     agent: str
     queue: str
+    token: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +129,19 @@ def opened_by(connection: Connection, token: Token, now: datetime) -> Proposer |
     row = _BY_ID.first(connection, {"wanted": token.id})
     if row is None or not token.matches(bytes.fromhex(row["digest"])):
         return TokenFault.UNKNOWN
+    return _fault(row, now) or Proposer(row["agent"], row["queue"], token.id)
+
+
+def closed_since(connection: Connection, proposer: Proposer, now: datetime) -> TokenFault | None:
+    """Return why the token that let a proposer in opens nothing any more, or None: a body may take its time."""
+    row = None if proposer.token is None else _BY_ID.first(connection, {"wanted": proposer.token})
+    return None if row is None else _fault(row, now)
+
+
+def _fault(row: Mapping[str, Any], now: datetime) -> TokenFault | None:
     if row["revoked_at"] is not None:
         return TokenFault.REVOKED
-    if now >= row["expires_at"]:
-        return TokenFault.EXPIRED
-    return Proposer(row["agent"], row["queue"])
+    return TokenFault.EXPIRED if now >= row["expires_at"] else None
 
 
 _BY_ID: Final = Statement(select(schema.tokens).where(schema.tokens.c.id == bindparam("wanted")))

@@ -12,7 +12,7 @@ from change_executor.config import ExecutorSettings, Queue
 from change_executor.errors import NoSuchProposal
 from change_executor.intake import problems
 from change_executor.intake.doorway import Listing, cursor_of
-from change_executor.intake.proposer_tokens import Proposer
+from change_executor.intake.proposer_tokens import Proposer, closed_since
 from change_executor.intake.views import view, view_of
 from change_executor.journal import idempotency, schema
 from change_executor.journal.idempotency import Key
@@ -71,6 +71,8 @@ def propose_in(
     With a `key` that has come before within a day, the proposal that its first request made, as it stands now. Raises
     a `Problem`.
     """
+    if (fault := closed_since(writing.connection, proposer, writing.now)) is not None:
+        raise problems.token_refused(fault)
     if key is not None and (answered := idempotency.find(writing, proposer.agent, key)) is not None:
         if answered.request_sha256 != key.request_sha256:
             raise problems.idempotency_key_reused()

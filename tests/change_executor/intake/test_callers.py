@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import json
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import select
 
 from change_executor.errors import JournalUnavailable
 from change_executor.intake.proposer_tokens import revoke_token
+from change_executor.journal import schema
 from change_executor.journal.open import open_journal
-from tests.change_executor.intake.desk import READER_TOKEN, Desk, code_of
+from tests.change_executor.intake.desk import PROPOSAL, READER_TOKEN, Desk, code_of
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from change_executor.config import ExecutorSettings
     from change_executor.journal.journal import Journal
     from tests.change_executor.journal.clock import MovableClock
@@ -70,6 +75,23 @@ def test_a_token_that_another_process_revokes_opens_nothing_from_then_on(
     with contextlib.closing(open_journal(settings.journal.url, desk.journal.now)) as elsewhere:
         revoke_token(elsewhere, desk.token.split("_")[1])
     assert code_of(desk.propose()) == "token_revoked"
+
+
+@pytest.mark.parametrize("ends", ["token_revoked", "token_expired"])
+def test_a_token_that_ends_while_its_body_comes_proposes_nothing(desk: Desk, clock: MovableClock, ends: str) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        proposal = json.dumps(PROPOSAL).encode()
+        yield proposal[:9]
+        if ends == "token_revoked":
+            revoke_token(desk.journal, desk.token.split("_")[1])
+        else:
+            clock.advance(days=400)
+        yield proposal[9:]
+
+    refused = desk.ask("POST", "/v1/proposals", content=body(), headers={"Content-Type": "application/json"})
+    assert (401, ends) == (refused.status_code, code_of(refused))
+    with desk.journal.reading() as connection:
+        assert connection.execute(select(schema.proposals)).first() is None
 
 
 def test_where_a_glance_would_have_to_wait_the_token_is_looked_up_with_patience(
