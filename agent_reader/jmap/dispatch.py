@@ -35,8 +35,10 @@ from agent_reader.store.snapshot import Snapshot
 class Snapshots(Protocol):
     """What the dispatch needs of the store."""
 
-    def snapshot(self, account_id: str, scope: Scope) -> AbstractContextManager[Snapshot]:
-        """Give one consistent view of what a scope lets through of an account."""
+    def snapshot(
+        self, account_id: str, scope: Scope, is_over: Callable[[], bool] = ...
+    ) -> AbstractContextManager[Snapshot]:
+        """Give one consistent view of what a scope lets through of an account; once `is_over` nothing can be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +129,9 @@ class _Running:
         except QueryRefused as error:
             self._refuse(call, MethodError(error.type, error.description, error.arguments, error.code), before)
         except Exception as error:  # noqa: BLE001 - a bug in one call is this call's alone; it is logged
+            if self._is_abandoned():
+                # Which ends what the view is asked, wherever that is.
+                raise Abandoned from None
             fault = self._dispatch.faults.note(call.name if call.name in self._dispatch.methods else "?", error)
             refused = MethodError(
                 ErrorType.SERVER_FAIL,
@@ -237,7 +242,7 @@ class _Running:
 
     def _snapshot(self, account_id: str) -> Snapshot:
         if account_id not in self._snapshots:
-            opening = self._dispatch.snapshots.snapshot(account_id, self._scope)
+            opening = self._dispatch.snapshots.snapshot(account_id, self._scope, self._is_abandoned)
             snapshot = self._snapshots[account_id] = self._opened.enter_context(opening)
             if self._room is not None:
                 snapshot.room = self._room

@@ -5,7 +5,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import chain
 from typing import Any, Final
 
@@ -41,6 +41,19 @@ _EMAILS: Final = (
 
 
 _NO_PREVIEW: Final = msgspec.Raw(b'""')
+
+
+@contextmanager
+def ended_by(connection: apsw.Connection, is_over: Callable[[], bool], name: str) -> Iterator[None]:
+    """End whatever the connection is asked within the block once `is_over`: it raises `apsw.InterruptError`.
+
+    What has another name in a block around this one ends it too.
+    """
+    connection.set_progress_handler(is_over, _STEPS_BETWEEN_LOOKS, id=name)
+    try:
+        yield
+    finally:
+        connection.set_progress_handler(None, id=name)
 
 
 class TimeIsUp(Exception):  # noqa: N818 - names what happened
@@ -134,13 +147,11 @@ class Snapshot:
     @contextmanager
     def time_limited(self, is_over: Callable[[], bool]) -> Iterator[None]:
         """End whatever is asked within the block once `is_over` says so: it raises `TimeIsUp`."""
-        self.connection.set_progress_handler(is_over, _STEPS_BETWEEN_LOOKS, id=_TIME_LIMIT)
         try:
-            yield
+            with ended_by(self.connection, is_over, _TIME_LIMIT):
+                yield
         except apsw.InterruptError:
             raise TimeIsUp from None
-        finally:
-            self.connection.set_progress_handler(None, id=_TIME_LIMIT)
 
     def mailboxes(self) -> tuple[StoredMailbox, ...]:
         """Return every mailbox that is shown, INBOX first, then by name."""
@@ -238,6 +249,8 @@ class Snapshot:
         Whoever may leave before the end closes it: a statement that goes on would keep this state for the next view.
         """
         mailbox_ids = {mailbox.key: mailbox.id for mailbox in self.mailboxes()}
+        # Most Emails of a page lie in the same mailboxes.
+        ids_of = cache(lambda places: tuple([mailbox_ids[place] for place in _array(places)]))
         most_octets = MOST_OF_ONE if with_documents else -1
         rows = self.connection.execute(_EMAILS, (most_octets, json.dumps(list(email_ids))))
         try:
@@ -246,7 +259,7 @@ class Snapshot:
                     key,
                     email_id,
                     thread_id,
-                    tuple([mailbox_ids[place] for place in _array(places)]),
+                    ids_of(places),
                     _array(keywords),
                     datetime.fromtimestamp(received_at, UTC),
                     size,

@@ -24,7 +24,7 @@ from agent_reader.store.mirror import AccountMirror, Clock, Randomness
 from agent_reader.store.progress import Progress, read_progress
 from agent_reader.store.reading_pool import ReadingPool, ReadingShare, process_count
 from agent_reader.store.reading_room import ReadingRoom
-from agent_reader.store.snapshot import MailboxCounts, Snapshot
+from agent_reader.store.snapshot import MailboxCounts, Snapshot, ended_by
 from agent_reader.store.status import Failure, Location, MirrorStatus, Standing, read_standing, read_status
 from agent_reader.store.thread_pages import ThreadPages
 from agent_reader.store.written import WrittenEmails
@@ -44,6 +44,14 @@ _EPOCH_OCTETS: Final = 4
 
 # The smallest transaction of sync is some pages; less room than this is none.
 _LEAST_ROOM_OCTETS: Final = 64 * 1024
+
+
+# Who ends what is asked, beside the time limit of one question.
+_WHOLE_VIEW: Final = "whole view"
+
+
+def _never() -> bool:
+    return False
 
 
 def _pool() -> ReadingPool:
@@ -164,15 +172,18 @@ class Store:
             return self._mirrors[account_id]
 
     @contextmanager
-    def snapshot(self, account_id: str, scope: Scope = WHOLE) -> Iterator[Snapshot]:
+    def snapshot(
+        self, account_id: str, scope: Scope = WHOLE, is_over: Callable[[], bool] = _never
+    ) -> Iterator[Snapshot]:
         """Give one consistent view of what a scope lets through of an account.
 
         Nothing that is written meanwhile is seen in it, and nothing outside the scope, whatever is asked. The account
-        must be one that the scope allows.
+        must be one that the scope allows. Once `is_over`, whatever is asked of it raises `apsw.InterruptError`, and so
+        may opening it.
         """
         assert scope.allows_account(account_id), "a door asked for an account that its token has not"
         if scope.hides_emails or scope.depth is not Depth.FULL:
-            with self._narrow_snapshot(account_id, scope) as snapshot:
+            with self._narrow_snapshot(account_id, scope, is_over) as snapshot:
                 yield snapshot
             return
         written = self._written.seen_by(account_id, scope.depth)
@@ -180,17 +191,18 @@ class Store:
         try:
             # The first read fixes what is seen; the search table is in the same file, so it is fixed with the rest.
             connection.execute("BEGIN")
-            epoch, state = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
-            counts = self._counts[account_id]
-            yield Snapshot(
-                connection,
-                account_id,
-                f"{epoch}-{state}",
-                counts,
-                room=self._room,
-                written=written,
-                thread_pages=self._thread_pages,
-            )
+            with ended_by(connection, is_over, _WHOLE_VIEW):
+                epoch, state = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
+                counts = self._counts[account_id]
+                yield Snapshot(
+                    connection,
+                    account_id,
+                    f"{epoch}-{state}",
+                    counts,
+                    room=self._room,
+                    written=written,
+                    thread_pages=self._thread_pages,
+                )
         finally:
             self._give_back(account_id, connection)
 
@@ -251,27 +263,29 @@ class Store:
         self._thread_pages.clear()
 
     @contextmanager
-    def _narrow_snapshot(self, account_id: str, scope: Scope) -> Iterator[Snapshot]:
+    def _narrow_snapshot(self, account_id: str, scope: Scope, is_over: Callable[[], bool]) -> Iterator[Snapshot]:
         view = self._view(account_id, scope)
         written = self._written.seen_by(account_id, scope.depth)
         connection = view.take() or self._narrowed(account_id, scope)
         try:
+            # What is narrowed is narrowed whole.
             told = scoped.begin(connection, scope)
-            epoch, number = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
-            # Hexadecimal like the other, so that it has the same form; of another scope it is a foreign one.
-            own_epoch = hashlib.sha256(f"{epoch}-{told}".encode()).hexdigest()[:24]
-            state = f"{own_epoch}-{view.last_state(connection, told, number)}"
-            yield Snapshot(
-                connection,
-                account_id,
-                state,
-                view.counts,
-                scope,
-                view.hidden,
-                self._room,
-                written,
-                self._thread_pages,
-            )
+            with ended_by(connection, is_over, _WHOLE_VIEW):
+                epoch, number = connection.execute("SELECT epoch, state FROM account").fetchone() or ("", 0)
+                # Hexadecimal like the other, so that it has the same form; of another scope it is a foreign one.
+                own_epoch = hashlib.sha256(f"{epoch}-{told}".encode()).hexdigest()[:24]
+                state = f"{own_epoch}-{view.last_state(connection, told, number)}"
+                yield Snapshot(
+                    connection,
+                    account_id,
+                    state,
+                    view.counts,
+                    scope,
+                    view.hidden,
+                    self._room,
+                    written,
+                    self._thread_pages,
+                )
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from agent_reader.access import Access
@@ -16,7 +17,9 @@ from agent_reader.access.read_log import Record
 from agent_reader.jmap import attempts
 from agent_reader.jmap.attempts import Attempts
 from agent_reader.jmap.methods import METHODS, Method, Read
+from agent_reader.query import EmailQueryArguments, email_query
 from agent_reader.query.patience import Abandoned
+from agent_reader.scope import ORDINARY, WHOLE, Scope
 from agent_reader.store import snapshot
 from tests.agent_reader.served import ACCOUNT, house, octets
 
@@ -237,3 +240,42 @@ async def test_while_an_answer_waits_for_its_record_others_are_worked_out_and_sh
         assert ["Email/query"] * 6 == [name for name, _ in await asyncio.wait_for(asyncio.gather(*asking), _SECONDS)]
         assert 6 == served.access.recorded()
     assert [1, 5] == commits
+
+
+@pytest.mark.parametrize("scope", [WHOLE, ORDINARY], ids=["all of it", "narrowed"])
+def test_a_view_ends_wherever_it_is_asked_and_the_next_one_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: Scope
+) -> None:
+    monkeypatch.setattr(snapshot, "_STEPS_BETWEEN_LOOKS", 1)
+    is_over = False
+    with house(tmp_path) as served:
+        with pytest.raises(apsw.InterruptError), served.store.snapshot(ACCOUNT, scope, lambda: True):
+            pass
+        with served.store.snapshot(ACCOUNT, scope, lambda: is_over) as view:
+            assert 2 == len(view.mailboxes())
+            is_over = True
+            with pytest.raises(apsw.InterruptError):
+                view.mailbox_key("nowhere")
+        with served.store.snapshot(ACCOUNT, scope) as view:
+            assert 3 == len(email_query(view, EmailQueryArguments()).ids)
+
+
+async def test_an_attempt_ends_in_the_middle_of_whatever_the_index_is_asked(tmp_path: Path) -> None:
+    method, here = METHODS["Thread/get"], threading.get_ident()
+    assert isinstance(method, Read)
+
+    def long_here(asking: Any, arguments: Any) -> Any:
+        if threading.get_ident() == here:
+            # Some seconds, unless it is ended.
+            numbers = (
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000000) SELECT max(i) FROM n"
+            )
+            with pytest.raises(apsw.InterruptError):
+                asking.snapshot.connection.execute(numbers).fetchall()
+            raise apsw.InterruptError
+        return method.function(asking, arguments)
+
+    with house(tmp_path, methods=dict(METHODS) | {"Thread/get": replace(method, function=long_here)}) as served:
+        name, found = await served.one("Thread/get", ids=[])
+        # Nor is it taken for a fault.
+        assert ("Thread/get", [], 0) == (name, found["list"], len(served.log.calls))
