@@ -47,6 +47,8 @@ class Ours:
         self.store = Store(folder, lambda: LAST)
         with self.store.snapshot(ACCOUNT) as snapshot:
             self._mailbox_ids = {mailbox.name: mailbox.id for mailbox in snapshot.mailboxes()}
+        # Whoever asks makes them, not who answers.
+        self._arguments: dict[Question, dict[str, JSON]] = {}
 
     def newest(self, question: Question) -> int:
         return len(self._ask(question, total=False).ids)
@@ -78,7 +80,9 @@ class Ours:
         return {"filter": asked, "limit": PAGE, "collapseThreads": question.by_thread}
 
     def _ask(self, question: Question, *, total: bool) -> Any:
-        asked = {**self.arguments(question), "calculateTotal": total}
+        if question not in self._arguments:
+            self._arguments[question] = self.arguments(question)
+        asked = {**self._arguments[question], "calculateTotal": total}
         with self.store.snapshot(ACCOUNT) as snapshot:
             return email_query(snapshot, parse_email_query(asked))
 
