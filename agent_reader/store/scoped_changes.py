@@ -73,7 +73,7 @@ class _Seen:
         )
         return (
             "SELECT 'Thread', state, id, CASE WHEN NOT was THEN 'created' WHEN NOT is_now THEN 'destroyed' "
-            f"ELSE 'updated' END, at FROM ({inner}) WHERE was OR is_now"
+            f"ELSE 'updated' END, at FROM ({inner})"
         )
 
     def mailboxes(self) -> str:

@@ -135,10 +135,11 @@ def test_the_threads_of_many_hits_are_counted_among_what_is_seen(account: Mirror
 
 
 def test_a_narrow_connection_writes_nothing(account: Mirrored) -> None:
-    with account.store.snapshot(ACCOUNT, INBOX) as snapshot:
-        for statement in ("DELETE FROM main.emails", "DELETE FROM temp.scope_mailboxes", "DROP VIEW temp.emails"):
-            with pytest.raises(apsw.Error):
-                snapshot.connection.execute(statement)
+    for scope in (INBOX, Scope()):
+        with account.store.snapshot(ACCOUNT, scope) as snapshot:
+            for statement in ("DELETE FROM main.emails", "DELETE FROM temp.scope_limits", "DROP VIEW temp.emails"):
+                with pytest.raises(apsw.Error):
+                    snapshot.connection.execute(statement)
 
 
 def test_a_mailbox_is_named_as_it_is_called_now(account: Mirrored) -> None:

@@ -159,6 +159,11 @@ def _code_comes(here: World) -> None:
     here.put(here.mail[-1])
 
 
+def _answer_to_the_code_comes(here: World) -> None:
+    here.mail.append(Letter(25, ("INBOX",), thread=79))
+    here.put(here.mail[-1])
+
+
 def _stranger_comes(here: World) -> None:
     here.mail.append(Letter(23, ("INBOX",), sender="mallory@other.net"))
     here.put(here.mail[-1])
@@ -208,6 +213,7 @@ CHANGES: tuple[Callable[[World], None], ...] = (
     _comes_to_secret,
     _comes_to_inbox,
     _code_comes,
+    _answer_to_the_code_comes,
     _stranger_comes,
     _old_comes,
     _moves(1, "INBOX", "Secret plans"),
@@ -217,6 +223,7 @@ CHANGES: tuple[Callable[[World], None], ...] = (
     _flagged(7, "Secret plans"),
     _flagged(15, "INBOX"),
     _flagged(5, "INBOX"),
+    _goes(25, "INBOX"),
     _goes(13, "Secret plans"),
     _goes(14, "INBOX"),
     _goes(8, "INBOX"),
