@@ -5,6 +5,7 @@ only the number of the message changes. The server runs in the bench's process, 
 """
 
 import contextlib
+import gc
 import secrets
 import subprocess
 import sys
@@ -132,7 +133,11 @@ def _asked(app: ASGIApp, tokens: list[str], seconds: float) -> Door:
 def _served(app: ASGIApp) -> Iterator[int]:
     served = Served()
     served.serve(app)
+    # As the program does once it listens.
+    gc.collect()
+    gc.freeze()
     try:
         yield served.port
     finally:
+        gc.unfreeze()
         served.close()
