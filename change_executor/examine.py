@@ -4,7 +4,7 @@ What is wrong here is the operator's to mend, so it ends the start, naming the q
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, Protocol
@@ -76,7 +76,7 @@ def examine_queues(settings: ExecutorSettings, open_session: OpenSession, journa
     found: list[Examination] = []
     for queue in settings.queues:
         with open_session(settings.credential(queue.credential), mailboxes_of(queue)) as session:
-            undo_permitted = _examine(session, queue)
+            undo_permitted = _examine(session, queue, _watched_by_others(settings, queue))
             lossy = _where_flags_are_lost(session, queue)
         found.append(Examination(queue.id, policy_version(settings, queue), undo_permitted, lossy))
     for examination in found:
@@ -101,19 +101,30 @@ def _refuse_destinations_that_are_incoming(settings: ExecutorSettings) -> None:
         for role, destination in queue.to.items():
             other = incoming.get((queue.credential, destination.mailbox.casefold()))
             if other is not None:
-                raise _wrong(
-                    queue,
-                    destination.mailbox,
-                    f"is `{role}` here and `incoming` of the queue `{other}`: what is moved would be proposed again.",
-                    "Give the role a mailbox that no queue watches.",
-                )
+                raise _is_incoming(queue, role, other)
 
 
-def _examine(session: ExamineSession, queue: Queue) -> bool:
+def _is_incoming(queue: Queue, role: str, other: str) -> ConfigurationError:
+    return _wrong(
+        queue,
+        queue.to[role].mailbox,
+        f"is `{role}` here and `incoming` of the queue `{other}`: what is moved would be proposed again.",
+        "Give the role a mailbox that no queue watches.",
+    )
+
+
+def _watched_by_others(settings: ExecutorSettings, queue: Queue) -> dict[str, str]:
+    """Which other queue of the same login watches which mailbox, by the mailbox's name."""
+    same_login = (other for other in settings.queues if other.credential == queue.credential)
+    return {other.incoming: other.id for other in same_login if other.incoming != queue.incoming}
+
+
+def _examine(session: ExamineSession, queue: Queue, watched: Mapping[str, str]) -> bool:
     _refuse_a_server_that_cannot_move(session, queue)
     statuses = {mailbox: _status(session, queue, mailbox) for _, mailbox in _roles(queue)}
     _refuse_traps(session, queue)
     _refuse_twins(session, queue, statuses)
+    _refuse_what_others_watch(session, queue, statuses, watched)
     if _select(session, queue, queue.incoming).read_only:
         raise _wrong(
             queue,
@@ -165,10 +176,11 @@ def _select(session: ExamineSession, queue: Queue, mailbox: str) -> OpenedMailbo
 
 
 def _refuse_traps(session: ExamineSession, queue: Queue) -> None:
-    uses = session.special_uses()
+    # A server that takes `inbox/Bin` for INBOX/Bin lists it by one of its names.
+    uses = {name.casefold(): use for name, use in session.special_uses().items() if use & _TRAPS.keys()}
     for role, destination in queue.to.items():
         mailbox = destination.mailbox
-        by_use = next((_TRAPS[use] for use in sorted(uses.get(mailbox, frozenset())) if use in _TRAPS), None)
+        by_use = next((_TRAPS[use] for use in sorted(uses.get(mailbox.casefold(), frozenset())) if use in _TRAPS), None)
         # The hierarchy separator is one of these on every server that is known.
         last_part = mailbox.replace(".", "/").rsplit("/", 1)[-1].casefold()
         trap = by_use or _TRAP_NAMES.get(last_part)
@@ -191,6 +203,18 @@ def _refuse_twins(session: ExamineSession, queue: Queue, statuses: Mapping[str, 
                 f"is `{other_role}` and the same mailbox as `{mailbox}`, which is `{role}`.",
                 "Give each role a mailbox of its own.",
             )
+
+
+def _refuse_what_others_watch(
+    session: ExamineSession, queue: Queue, statuses: Mapping[str, MailboxStatus], watched: Mapping[str, str]
+) -> None:
+    for incoming, other in watched.items():
+        # Where it is not there, the examination of its own queue says so.
+        with suppress(MailboxRefused):
+            known = {**statuses, incoming: session.status(incoming)}
+            for role, destination in queue.to.items():
+                if _are_one(session, known, destination.mailbox, incoming):
+                    raise _is_incoming(queue, role, other)
 
 
 def _are_one(session: ExamineSession, statuses: Mapping[str, MailboxStatus], one: str, other: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +60,7 @@ class _Server:
     @contextmanager
     def session(self, login: ImapLogin, mailboxes: frozenset[str]) -> Iterator[_Server]:
         assert login.id == "move"
-        assert "Incoming" in mailboxes
+        assert {"Incoming", "Watched"} & mailboxes
         yield self
 
 
@@ -85,6 +85,18 @@ SAME = [(1, 100, "2026-01-01T00:00:00+00:00"), (2, 200, "2026-01-02T00:00:00+00:
 def test_one_mailbox_id_under_two_names_is_one_mailbox(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="same mailbox as `Incoming`"):
         _examined(tmp_path, _Server(ids={"Incoming": "F1", "Escalate": "F1"}))
+
+
+def test_a_destination_that_another_queue_watches_under_another_name_is_refused(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path, 143, "secret")
+    first = settings.queues[0]
+    there = {"done": first.to["processed"].model_copy(update={"mailbox": "Done"})}
+    second = first.model_copy(update={"id": "second", "incoming": "Watched", "to": there})
+    settings = settings.model_copy(update={"queues": (first, second)})
+    with closing(open_journal(settings.journal.url, MovableClock())) as journal:
+        with pytest.raises(ConfigurationError, match="`incoming` of the queue `second`"):
+            examine_queues(settings, _Server(ids={"Processed": "F1", "Watched": "F1"}).session, journal)
+        assert 2 == len(examine_queues(settings, _Server().session, journal))
 
 
 def test_the_same_uidvalidity_and_the_same_first_messages_are_one_mailbox(tmp_path: Path) -> None:
@@ -115,14 +127,19 @@ def test_mailboxes_that_differ_may_share_a_uidvalidity(tmp_path: Path, server: _
 
 @pytest.mark.parametrize(
     ("mailbox", "use"),
-    [("Away", "\\trash"), ("Away", "\\junk"), ("Away", "\\all"), ("INBOX.Spam", ""), ("[Gmail]/All Mail", "")],
+    [
+        *(("Away", "\\trash"), ("Away", "\\junk"), ("Away", "\\all"), ("INBOX.Spam", ""), ("[Gmail]/All Mail", "")),
+        # INBOX is the same in any case, and what lies below it to most servers too.
+        ("inbox/Away", "\\trash"),
+    ],
 )
 def test_a_trap_is_known_by_its_use_or_by_its_name(tmp_path: Path, mailbox: str, use: str) -> None:
+    listed = mailbox.replace("inbox", "INBOX")
     with pytest.raises(ConfigurationError, match="Give the role an ordinary mailbox"):
-        _examined(tmp_path, _Server(uses={mailbox: frozenset({use})}), to={"away": {"mailbox": mailbox}})
+        _examined(tmp_path, _Server(uses={listed: frozenset({use})}), to={"away": {"mailbox": mailbox}})
     # Spelled out, it may be one all the same.
     dangerous = {"away": {"mailbox": mailbox, "dangerous": True}}
-    assert _examined(tmp_path, _Server(uses={mailbox: frozenset({use})}), to=dangerous)
+    assert _examined(tmp_path, _Server(uses={listed: frozenset({use})}), to=dangerous)
 
 
 @pytest.mark.parametrize(
