@@ -83,7 +83,11 @@ class Letter:
 
     @cached_property
     def part_blobs(self) -> list[str]:
-        return [part.blob_id for part in parse(self.octets).root.walk() if part.blob_id and not part.is_multipart]
+        """Of each part, and of each part of a message that is attached."""
+        leaves = [part for part in parse(self.octets).root.walk() if not part.is_multipart]
+        attached = [parse(part.content()) for part in leaves if part.type == "message/rfc822"]
+        leaves += [part for each in attached for part in each.root.walk() if not part.is_multipart]
+        return [part.blob_id for part in leaves if part.blob_id]
 
     def is_seen(self, scope: Scope) -> bool:
         """The oracle."""
