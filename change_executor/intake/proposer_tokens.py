@@ -134,7 +134,7 @@ def opened_by(connection: Connection, token: Token, now: datetime) -> Proposer |
 
 def closed_since(connection: Connection, proposer: Proposer, now: datetime) -> TokenFault | None:
     """Return why the token that let a proposer in opens nothing any more, or None: a body may take its time."""
-    row = None if proposer.token is None else _BY_ID.first(connection, {"wanted": proposer.token})
+    row = None if proposer.token is None else _ENDS.first(connection, {"wanted": proposer.token})
     return None if row is None else _fault(row, now)
 
 
@@ -144,7 +144,12 @@ def _fault(row: Mapping[str, Any], now: datetime) -> TokenFault | None:
     return TokenFault.EXPIRED if now >= row["expires_at"] else None
 
 
-_BY_ID: Final = Statement(select(schema.tokens).where(schema.tokens.c.id == bindparam("wanted")))
+_columns = schema.tokens.c
+_WANTED: Final = _columns.id == bindparam("wanted")
+_ENDS: Final = Statement(select(_columns.revoked_at, _columns.expires_at).where(_WANTED))
+_BY_ID: Final = Statement(
+    select(_columns.agent, _columns.queue, _columns.digest, _columns.revoked_at, _columns.expires_at).where(_WANTED)
+)
 _SHOWN: Final = tuple(column for column in schema.tokens.columns if column.name != "digest")
 
 
