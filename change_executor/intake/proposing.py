@@ -1,6 +1,5 @@
 """What an agent can do: make a proposal, look at its own, withdraw one. Each is one transaction of the journal."""
 
-import base64
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
@@ -24,9 +23,9 @@ from shared.proposal import PROPOSAL_ID, ProposalRequest, ProposalView, State
 
 RandomOctets = Callable[[int], bytes]
 
-# 20 base32 characters are 100 bits; they are cut from 13 octets.
-_ID_OCTETS: Final = 13
+# 20 characters of five bits each are 100 bits; each is cut from an octet of its own.
 _ID_CHARACTERS: Final = 20
+_CHARACTER_OF: Final = bytes(b"0123456789abcdefghijklmnopqrstuv"[octet % 32] for octet in range(256))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,4 +257,4 @@ def _latest(connection: Connection, queue_id: str, email_id: str) -> Proposal | 
 
 
 def _new_id(random_octets: RandomOctets) -> str:
-    return "P" + base64.b32hexencode(random_octets(_ID_OCTETS)).decode("ascii").lower()[:_ID_CHARACTERS]
+    return "P" + random_octets(_ID_CHARACTERS).translate(_CHARACTER_OF).decode("ascii")

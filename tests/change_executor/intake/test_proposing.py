@@ -10,16 +10,19 @@ import pytest
 from sqlalchemy import select, text
 
 from change_executor.audit import verify
+from change_executor.intake.proposer_tokens import Proposer
+from change_executor.intake.proposing import propose
 from change_executor.journal import schema
 from change_executor.journal.journal import event_details
 from change_executor.lifecycle import IN_FLIGHT, Event
 from change_executor.switch import press_stop, release_stop
-from shared.proposal import State
-from tests.change_executor.intake.desk import EMAIL_ID, Desk, code_of, email
+from shared.proposal import ProposalRequest, State
+from tests.change_executor.intake.desk import EMAIL_ID, PROPOSAL, Desk, code_of, email
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Row
 
+    from change_executor.config import ExecutorSettings
     from change_executor.journal.journal import Journal
     from tests.change_executor.journal.clock import MovableClock
 
@@ -302,3 +305,14 @@ def test_a_full_journal_refuses_and_leaves_nothing(desk: Desk, journal: Journal)
             break
     assert (503, "journal_unavailable", True) == (answer.status_code, code_of(answer), answer.json()["retryable"])
     assert count_proposals(journal) == len(made)
+
+
+@pytest.mark.parametrize(
+    ("octets", "wanted"), [(range(20), "0123456789abcdefghij"), (range(236, 256), "cdefghijklmnopqrstuv")]
+)
+def test_an_id_has_five_bits_of_each_random_octet(
+    journal: Journal, settings: ExecutorSettings, octets: range, wanted: str
+) -> None:
+    proposer, request = Proposer("triage", "support"), ProposalRequest.model_validate(PROPOSAL)
+    made = propose(journal, settings, proposer, request, lambda count: bytes(octets[:count]))
+    assert f"P{wanted}" == made.view.id
