@@ -63,16 +63,21 @@ def conclude(
 def look(session: LookSession, intent: Intent) -> Sighting | Waiting:
     """Look for the message of an intent, or return why looking tells nothing."""
     # The source first: a command that runs between the two looks then shows the message twice, and never nowhere.
-    if session.examine(intent.source_mailbox).uidvalidity != intent.source_uidvalidity:
+    if not _is_as_it_was(session.examine(intent.source_mailbox), intent.source_uidvalidity, intent.source_uid + 1):
         return Waiting.MAILBOX_CHANGED
     in_source = _is_it(session.fetch(intent.source_uid), intent)
-    if session.examine(intent.target_mailbox).uidvalidity != intent.target_uidvalidity:
+    if not _is_as_it_was(session.examine(intent.target_mailbox), intent.target_uidvalidity, intent.target_uidnext):
         return Waiting.MAILBOX_CHANGED
     candidates = session.uids_from(intent.target_uidnext)
     if len(candidates) > MAX_CANDIDATES:
         return Waiting.TOO_MANY_TO_LOOK_AT
     hits = tuple(uid for uid in candidates if _is_it(session.fetch(uid), intent))
     return Sighting(in_source, hits, bool(hits) and lies_elsewhere(session, intent))
+
+
+def _is_as_it_was(opened: OpenedMailbox, uidvalidity: int, uidnext: int) -> bool:
+    # RFC 9051 §2.3.1.1: UIDs only grow. Where they have not, what is new has a UID that is not looked at.
+    return opened.uidvalidity == uidvalidity and (not opened.uidnext or opened.uidnext >= uidnext)
 
 
 def lies_elsewhere(session: LookSession, intent: Intent) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -57,11 +57,12 @@ class Mailboxes:
     uidvalidity: dict[str, int]
     holding: dict[str, set[int]]
     in_target: int = 3
+    uidnext: dict[str, int | None] = field(default_factory=dict)
     opened: str = ""
 
     def examine(self, mailbox: str) -> OpenedMailbox:
         self.opened = mailbox
-        return OpenedMailbox(self.uidvalidity[mailbox], None, read_only=True)
+        return OpenedMailbox(self.uidvalidity[mailbox], self.uidnext.get(mailbox), read_only=True)
 
     def fetch(self, uid: int) -> SeenMessage:
         digest = "0" * 64 if uid in self.holding[self.opened] else "1" * 64
@@ -78,6 +79,17 @@ class Mailboxes:
         (Mailboxes({"Incoming": 7, "Processed": 8}, {"Incoming": {2}, "Processed": {5, 7}}), Sighting(False, (5, 7))),
         (Mailboxes({"Incoming": 6, "Processed": 8}, {"Incoming": {3}, "Processed": {5}}), Waiting.MAILBOX_CHANGED),
         (Mailboxes({"Incoming": 7, "Processed": 9}, {"Incoming": {3}, "Processed": {5}}), Waiting.MAILBOX_CHANGED),
+        # UIDs that have become smaller under the same UIDVALIDITY: what is new lies where nobody looks.
+        *(
+            (Mailboxes({"Incoming": 7, "Processed": 8}, {"Incoming": {2}, "Processed": {5}}, 3, uidnext), found)
+            for uidnext, found in (
+                ({"Incoming": 3}, Waiting.MAILBOX_CHANGED),
+                ({"Processed": 4}, Waiting.MAILBOX_CHANGED),
+                ({"Incoming": 4, "Processed": 5}, Sighting(False, (5,))),
+                # Courier does not tell it here.
+                ({}, Sighting(False, (5,))),
+            )
+        ),
         # One of them may be it: what is not looked at proves nothing.
         (
             Mailboxes({"Incoming": 7, "Processed": 8}, {"Incoming": {2}, "Processed": set()}, 4),
