@@ -57,7 +57,7 @@ class Mailboxes:
     uidvalidity: dict[str, int]
     holding: dict[str, set[int]]
     in_target: int = 3
-    uidnext: dict[str, int | None] = field(default_factory=dict)
+    uidnext: dict[str, int] = field(default_factory=dict)
     opened: str = ""
 
     def examine(self, mailbox: str) -> OpenedMailbox:
