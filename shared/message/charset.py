@@ -212,7 +212,11 @@ def codec_of(charset: str) -> str | None:
     if len(charset) > _MAX_NAME:
         return None
     usual = _TABLE.get(charset.lower().replace("-", "").replace("_", ""))
-    return usual or _TABLE.get(_plain_name(charset))
+    if usual is not None:
+        return usual
+    name = _plain_name(charset)
+    # What was nobody's standard yet when a program named it (RFC 2045 §6.3).
+    return _TABLE.get(name) or _TABLE.get(name.removeprefix("x"))
 
 
 def decode(octets: bytes, charset: str, *, guesses: bool = True) -> Decoded:

@@ -226,6 +226,8 @@ def test_the_same_content_has_the_same_blob_and_other_content_another() -> None:
         ('"UTF-8"', "日本"),
         ("cp1252", "é"),
         ("iso-8859-15", "€"),
+        ("x-euc-kr", "한국어"),
+        ("X-Windows-949", "한국어"),
     ],
 )
 @pytest.mark.statement("140")
@@ -234,6 +236,8 @@ def test_charsets_in_real_use_decode_without_a_problem(charset: str, text: str) 
         "ks_c_5601-1987": "cp949",
         "gb2312": "gbk",
         "shift_jis": "cp932",
+        "x-euc-kr": "cp949",
+        "X-Windows-949": "cp949",
         "iso-8859-1": "cp1252",
         '"UTF-8"': "utf-8",
     }.get(charset, charset)
