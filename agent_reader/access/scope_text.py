@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from agent_reader.scope import Depth, Scope
@@ -21,6 +22,8 @@ def pack(scope: Scope) -> str:
     return json.dumps({name: value for name, value in members.items() if value is not None}, ensure_ascii=False)
 
 
+# As many as there are tokens at work; each request of one asks again.
+@lru_cache(maxsize=256)
 def unpack(packed: str) -> Scope:
     """Return the scope that `pack` kept. A member of a newer version is a limit that would be lost: `ValueError`."""
     members: dict[str, Any] = json.loads(packed)

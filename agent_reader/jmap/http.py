@@ -201,7 +201,7 @@ class _Endpoints:
 
     def _base_url(self, request: Request) -> str:
         # The Host field passed the gate.
-        return self._public_url or f"{request.url.scheme}://{request.headers['host']}"
+        return self._public_url or f"{request.scope['scheme']}://{request.headers['host']}"
 
 
 async def _not_in_the_table(_request: Request, error: Exception) -> Response:
