@@ -88,7 +88,7 @@ class Apply:
             with self._mover.session(self._login(queue), names, copying=copying) as session:
                 claimed = self._claim(proposal_id)
                 if claimed is not None:
-                    self._run(session, claimed)
+                    self._run(session, claimed, before=proposal)
         except (ImapFailure, ConfigurationError) as failure:
             self._wait(proposal_id, State.APPROVED, waiting_for(failure))
 
@@ -111,7 +111,7 @@ class Apply:
             return
         try:
             with self._mover.session(self._login(back.queue), back.mailboxes(), copying=back.may_copy) as session:
-                self._run(session, back)
+                self._run(session, back, before=proposal)
         except VersionChanged:
             return
         except (ImapFailure, ConfigurationError) as failure:
@@ -182,7 +182,7 @@ class Apply:
         self._checkpoint(checkpoints.CLAIM_COMMITTED)
         return claimed
 
-    def _run(self, session: MoveSession, task: Errand) -> None:
+    def _run(self, session: MoveSession, task: Errand, *, before: Proposal) -> None:
         begun: list[int] = []
 
         def commit(intent: Intent) -> Ending | None:
@@ -214,7 +214,7 @@ class Apply:
                 ending = Ending(Event.DOUBT)
             if begun and ending.event is not Event.DOUBT:
                 moves.conclude(writing, begun[0], ending.event.value, ending.new_uid)
-            conclude_errand(writing, task, ending)
+            conclude_errand(writing, task, ending, before)
         self._checkpoint(checkpoints.OUTCOME_COMMITTED)
 
     def _wait(self, proposal_id: str, state: State, waiting: Waiting) -> None:
@@ -244,8 +244,8 @@ def _may_have_run_late(writing: Writing, task: Errand) -> bool:
     return True
 
 
-def conclude_errand(writing: Writing, task: Errand, ending: Ending) -> None:
-    """Write what an errand came to into its proposal."""
+def conclude_errand(writing: Writing, task: Errand, ending: Ending, before: Proposal) -> None:
+    """Write what an errand came to into its proposal, which stood as `before` when it was taken up."""
     if task.kind is MoveKind.UNDO and ending.event is Event.NOTHING_SENT:
         # An undo that did not begin is simply done again.
         assert ending.waiting is not None, "nothing was sent for a reason"
@@ -257,7 +257,9 @@ def conclude_errand(writing: Writing, task: Errand, ending: Ending) -> None:
         values |= {"outcome_code": ending.outcome.value, "outcome_at": writing.now}
         details["outcome"] = ending.outcome.value
     if ending.waiting is not None:
-        values |= {"waiting_code": ending.waiting.value, "waiting_since": writing.now}
+        # The claim took the reason away; one that it had already keeps its time.
+        since = before.waiting_since if before.waiting_code == ending.waiting else writing.now
+        values |= {"waiting_code": ending.waiting.value, "waiting_since": since}
         details["waiting"] = ending.waiting.value
     if ending.new_uid is not None:
         details["newUid"] = ending.new_uid

@@ -122,7 +122,11 @@ def test_a_destination_that_is_not_there_leaves_the_proposal_waiting(dovecot: Do
     workshop = Workshop(dovecot, tmp_path, queue={"to": {"processed": {"mailbox": "Missing"}}})
     proposal = workshop.approved(workshop.deliver())
     workshop.apply.move(proposal)
+    since = workshop.proposal(proposal).waiting_since
+    workshop.clock.advance(minutes=5)
+    workshop.apply.move(proposal)
     assert ("approved", None, "mailbox_refused") == workshop.told(proposal)
+    assert since == workshop.proposal(proposal).waiting_since
     assert {"Incoming": 1} == workshop.copies()
     workshop.close()
 
