@@ -309,6 +309,8 @@ def test_a_chain_forged_from_a_point_on_shows_another_head(lived: Journal, url: 
     [
         ("UPDATE events SET actor = CAST(X'ff1b' AS TEXT) WHERE seq = 3", Fault.WRONG_HASH),
         ("UPDATE events SET details = CAST(X'7bff7d' AS TEXT) WHERE seq = 3", Fault.MALFORMED),
+        ("UPDATE events SET details = '[]' WHERE seq = 3", Fault.MALFORMED),
+        (f"UPDATE events SET details = '{'[' * 10_000}' WHERE seq = 3", Fault.MALFORMED),
         ("UPDATE proposals SET agent = CAST(X'ff1b' AS TEXT)", Fault.ROW_DIFFERS),
         ("UPDATE proposals SET id = CAST(X'ff1b' AS TEXT) WHERE id LIKE '%1'", Fault.ROW_UNRECORDED),
         ("UPDATE switches SET by = CAST(X'ff1b' AS TEXT)", Fault.ROW_DIFFERS),
@@ -323,7 +325,9 @@ def test_what_no_program_of_ours_writes_hides_nothing_and_is_told_as_letters(
     found = verification(lived).findings
     assert {fault, Fault.WRONG_HASH} <= {finding.fault for finding in found}
     assert all(finding.subject.isprintable() and finding.detail.isprintable() for finding in found)
-    assert independent(url).returncode == 1
+    done = independent(url)
+    assert (1, "") == (done.returncode, done.stderr)
+    assert "event 7" in done.stdout.splitlines()
 
 
 def test_findings_are_bounded(journal: Journal, url: str) -> None:
