@@ -1,7 +1,7 @@
 """From a fetched message to all that the store keeps of it. Pure: no database here, so it runs before the lock."""
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -18,6 +18,7 @@ from agent_reader.store.thread_subject import thread_subject
 from agent_reader.sync.mirror import FetchedMessage
 from shared.message import (
     JSON,
+    BodyChoice,
     HeaderForm,
     Message,
     ReadableText,
@@ -53,6 +54,9 @@ SUMMARY_PROPERTIES: Final = (
 
 # Where Message-IDs stand that join a Thread; the message's own last.
 _LINKING: Final = ("references", "inReplyTo", "messageId")
+
+# Plain text that the HTML was taken instead of, and that has words of its own.
+_STUB_WITH_WORDS: Final = frozenset({BodyChoice.PLAIN_OFFERS_BROWSER, BodyChoice.PLAIN_IS_SHORT})
 
 # Raised whenever a message is read in another way: what could not be read before is then tried again, as after each
 # release.
@@ -121,6 +125,7 @@ def read(
     attached = octets is not None and has_attachment(message)
     size = fetched.size if octets is None else len(octets)
     readable = readable_text(message)
+    searched = tuple(searched_texts(message, readable))
     preview = "" if kept is Keep.METADATA else preview_of(readable)
     summary |= {"preview": preview, "blobId": names.blob_id, "size": size, "hasAttachment": attached}
     subject = _text(message, "Subject")
@@ -136,7 +141,7 @@ def read(
         subject_order=sort_order(base_subject(subject))[:_MAX_ORDER_CHARACTERS],
         summary=pack_summary(summary),
         document=_document(message, kept, has_body=octets is not None),
-        words=_words(message, subject, None if kept is Keep.METADATA else readable),
+        words=_words(message, subject, () if kept is Keep.METADATA else searched),
         kept=kept,
         message_ids=_linking_ids(summary),
         thread_subject=thread_subject(subject),
@@ -144,7 +149,7 @@ def read(
         blob_handles=blobs.handles_of(message) if octets is not None else (),
         sender=sender,
         sender_domain=sender_domain,
-        signs_in=_signs_in(subject, readable),
+        signs_in=_signs_in(subject, readable, searched),
     )
 
 
@@ -163,16 +168,19 @@ def sender_of(addresses: JSON, from_fields: int = 1) -> tuple[str, str]:
 
 def words_of(message: Message) -> tuple[str, ...]:
     """Return the folded words of a message, kept or whole, and the tokens of its header; of the body what was kept."""
-    return _words(message, _text(message, "Subject"), readable_text(message))
+    return _words(message, _text(message, "Subject"), tuple(searched_texts(message, readable_text(message))))
 
 
 def signs_in(message: Message) -> bool:
     """Whether a message, kept or whole, holds what signs somebody in."""
-    return _signs_in(_text(message, "Subject"), readable_text(message))
+    readable = readable_text(message)
+    return _signs_in(_text(message, "Subject"), readable, tuple(searched_texts(message, readable)))
 
 
-def _signs_in(subject: str, readable: ReadableText) -> bool:
-    return is_sign_in_mail(subject, readable.text, [link.target for link in readable.links])
+def _signs_in(subject: str, readable: ReadableText, searched: Sequence[str]) -> bool:
+    # The alternative that is not the readable one is shown by JMAP all the same; where its links lead stands in it.
+    links = [link.target for link in readable.links]
+    return any(is_sign_in_mail(subject, text, () if number else links) for number, text in enumerate(searched))
 
 
 def threading_of(header: bytes) -> tuple[tuple[str, ...], str]:
@@ -239,14 +247,14 @@ def _document(message: Message, kept: Keep, *, has_body: bool) -> bytes:
     return packed if kept is Keep.EVERYTHING else document.narrow(packed, kept)
 
 
-def _words(message: Message, subject: str, readable: ReadableText | None) -> tuple[str, ...]:
+def _words(message: Message, subject: str, searched: Sequence[str]) -> tuple[str, ...]:
     by_column = {
         search.Column.FROM: _address_words(message, "from"),
         search.Column.TO: _address_words(message, "to"),
         search.Column.CC: _address_words(message, "cc"),
         search.Column.BCC: _address_words(message, "bcc"),
         search.Column.SUBJECT: fold(subject),
-        search.Column.BODY: "" if readable is None else _body_words(message, readable),
+        search.Column.BODY: _body_words(searched),
     }
     return (*(by_column[column] for column in search.Column), tokens.header_tokens(message.fields))
 
@@ -259,9 +267,12 @@ def _address_words(message: Message, name: str) -> str:
 
 
 def searched_texts(message: Message, readable: ReadableText) -> Iterator[str]:
-    """Yield what a search in the body looks through: the readable text, the HTML alternative's, and HTML's titles."""
+    """Yield what a search in the body looks through: the readable text, the other alternative's, and HTML's titles."""
     yield readable.text
     titles = list(readable.titles)
+    if readable.choice in _STUB_WITH_WORDS:
+        plain_parts = [part for part in body_lists(message).text_body if part.type == "text/plain"]
+        yield "\n".join(body_value(part).value for part in plain_parts)
     if readable.source is TextSource.PLAIN:
         html_parts = [part for part in body_lists(message).html_body if part.type == "text/html"]
         others = [html_to_text(body_value(part).value) for part in html_parts]
@@ -271,9 +282,9 @@ def searched_texts(message: Message, readable: ReadableText) -> Iterator[str]:
         yield "\n".join(titles)
 
 
-def _body_words(message: Message, readable: ReadableText) -> str:
-    """The readable text; and the HTML alternative's where that says something else: either is found."""
-    words, *others = map(fold, searched_texts(message, readable))
+def _body_words(searched: Sequence[str]) -> str:
+    """The readable text; and the other alternative's where that says something else: either is found."""
+    words, *others = map(fold, searched or ("",))
     others = [each for each in others if each != words]
     if not others:
         return words

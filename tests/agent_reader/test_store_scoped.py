@@ -190,6 +190,29 @@ def test_a_message_with_several_senders_or_none_is_from_nobody(account: Mirrored
             assert snapshot.key_of(id_of(content)) is None
 
 
+LONG = "The shop is closed on Monday and open from Tuesday on, as the letter of last week said at some length. " * 3
+
+
+@pytest.mark.parametrize(
+    ("plain", "html"),
+    [
+        (LONG, "<p>Your verification code is 482913. It expires in ten minutes.</p>"),
+        ("Your verification code is 482913. It expires in ten minutes.", f"<p>{LONG * 3}</p>"),
+    ],
+)
+def test_a_code_in_either_alternative_is_withheld(account: Mirrored, plain: str, html: str) -> None:
+    content = letter(
+        f"--b\r\nContent-Type: text/plain\r\n\r\n{plain}\r\n--b\r\nContent-Type: text/html\r\n\r\n{html}\r\n--b--",
+        subject="From the shop",
+        content_type="multipart/alternative; boundary=b",
+    )
+    account.add("INBOX", fetched(31, content))
+    for scope, is_shown in ((Scope(), False), (Scope(sign_in_mail=True), True)):
+        with account.store.snapshot(ACCOUNT, scope) as snapshot:
+            assert is_shown == (snapshot.key_of(id_of(content)) is not None)
+    assert account.found(body="verification 482913 tuesday") == {id_of(content)}
+
+
 def test_the_date_is_exact_to_the_second(account: Mirrored) -> None:
     at = START + timedelta(minutes=2)
     for since, expected in ((at, 1), (at + timedelta(microseconds=1), 0), (at - timedelta(seconds=1), 1)):
