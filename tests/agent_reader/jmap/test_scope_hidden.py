@@ -121,6 +121,7 @@ async def test_a_state_of_another_scope_is_none_of_this(here: World, scope: str)
 
 # As `_told` asks.
 GIVEN = (200, 206, 416, 304, 200)
+FEW = 4
 RANGE, PAST_THE_END = ({"Range": f"bytes={each}"} for each in ("0-9", "999999999-"))
 
 
@@ -135,11 +136,13 @@ async def test_a_blob_is_given_to_who_sees_all_of_its_message_and_is_none_for_ot
         assert [404] * len(never) == [status for status, _, _ in never]
         for letter in here.mail:
             for blob_id in (f"B{letter.id[1:]}", *(letter.part_blobs if letter.attached else ())):
-                found = await _told(client, blob_id)
+                # Of all messages alike; the other ways by one of each kind.
+                ways = len(GIVEN) if letter.attached or letter.number < FEW else 1
+                found = await _told(client, blob_id, ways=ways)
                 if letter.is_seen(limits) and limits.depth is Depth.FULL:
-                    assert GIVEN == tuple(status for status, _, _ in found), (letter.number, blob_id)
+                    assert GIVEN[:ways] == tuple(status for status, _, _ in found), (letter.number, blob_id)
                 else:
-                    assert never == found, (letter.number, blob_id)
+                    assert never[:ways] == found, (letter.number, blob_id)
 
 
 async def test_a_blob_of_an_account_outside_is_none_however_it_is_asked_for(here: World) -> None:
@@ -153,13 +156,13 @@ async def test_a_blob_of_an_account_outside_is_none_however_it_is_asked_for(here
 
 
 async def _told(
-    client: httpx.AsyncClient, blob_id: str, account_id: str = ACCOUNT
+    client: httpx.AsyncClient, blob_id: str, account_id: str = ACCOUNT, *, ways: int = 5
 ) -> list[tuple[int, list[tuple[str, str]], str]]:
     """What is answered to each way to ask for a blob; its id, which each may repeat, aside."""
     found = []
     cached = {"If-None-Match": f'"{blob_id}"'}
     asked: list[tuple[str, dict[str, str]]] = [("GET", {}), ("GET", RANGE), ("GET", PAST_THE_END), ("GET", cached)]
-    for http_method, fields in (*asked, ("HEAD", {})):
+    for http_method, fields in [*asked, ("HEAD", {})][:ways]:
         answer = await client.request(http_method, f"/jmap/download/{account_id}/{blob_id}/x", headers=fields)
         found.append((answer.status_code, answer.headers.multi_items(), answer.text.replace(blob_id, "*")))
     return found

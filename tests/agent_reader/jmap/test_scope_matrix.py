@@ -126,15 +126,13 @@ ROWS: dict[str, Row] = {
     "Email/changes": lambda _here: [{"sinceState": "0"}],
     "Email/query": lambda here: [
         *({"filter": each, "calculateTotal": True} for each in _filters(here)),
-        *({"anchor": letter.id} for letter in here.mail),
+        {"anchor": here.mail[0].id},
         {"collapseThreads": True, "calculateTotal": True},
         {"sort": [{"property": "from"}, {"property": "size"}], "position": -3, "calculateTotal": True},
         {"sort": [{"property": "allInThreadHaveKeyword", "keyword": "$seen"}]},
     ],
-    "Email/queryChanges": lambda here: [
-        {"sinceQueryState": "0"},
-        *({"sinceQueryState": "0", "upToId": letter.id, "filter": {"text": "hello"}} for letter in here.mail),
-    ],
+    # With states that were given: `test_scope_changes`. With names of what is hidden: `test_scope_hidden`.
+    "Email/queryChanges": lambda _here: [{"sinceQueryState": "0"}],
     "Email/set": lambda here: [{"update": {email_id: {"keywords/$seen": True} for email_id in _ids(here)}}],
     "Email/copy": lambda here: [
         {"fromAccountId": OTHER_ACCOUNT, "create": {"a": {"id": email_id}}} for email_id in _ids(here)
