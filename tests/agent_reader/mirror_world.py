@@ -23,6 +23,7 @@ from agent_reader.store.emails import keywords_of
 from agent_reader.sync.run import Sync
 from shared.identity import email_id
 from shared.imap_login import ImapFailure
+from tests.agent_reader.empty import empty_index
 from tests.agent_reader.mirrored import ACCOUNT, Moment, id_of
 from tests.fakes.imap_world import Box, ImapWorld
 from tests.servers.dovecot import Dovecot, quoted
@@ -181,6 +182,7 @@ class Mirror:
     sync: Sync | None = None
 
     def __post_init__(self) -> None:
+        empty_index(self.folder / "0", ACCOUNT)
         self.store = Store(self.folder / "0", self.clock)
         self.deaths = 0
 

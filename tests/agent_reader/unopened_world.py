@@ -12,6 +12,7 @@ from agent_reader.imap.session import ReadOnlySession
 from agent_reader.store import Store
 from agent_reader.sync.run import Round, Sync
 from agent_reader.sync.terms import Terms
+from tests.agent_reader.empty import empty_index
 from tests.agent_reader.mirrored import ACCOUNT, letter
 from tests.fakes.accounts import plain_account
 from tests.fakes.imap_server import ScriptedImapServer
@@ -96,6 +97,7 @@ def scripted_store(folder: Path) -> Iterator[tuple[ScriptedImapServer, Liar, Sto
     world.create("Archive")
     world.deliver("INBOX", letter("INBOX"), NONE)
     world.deliver("Archive", letter("Archive"), NONE)
+    empty_index(folder / "store", ACCOUNT)
     with (
         ScriptedImapServer(world.answer, LISTING_STATUS) as server,
         contextlib.closing(Store(folder / "store", clock)) as store,

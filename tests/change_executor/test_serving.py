@@ -156,23 +156,6 @@ def _run_serve(house: House, config: Path) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("mistake", "named"),
-    [
-        (lambda text: text.replace('incoming = "Incoming"', 'incoming = "Nowhere"'), "Nowhere"),
-        (lambda text: text.replace('mailbox = "Processed"', 'mailbox = "Done"'), "`Done`"),
-        (lambda text: text.replace('mailbox = "Processed"', 'mailbox = "INCOMING"'), "same mailbox"),
-        (lambda text: text.replace("/secret", "/missing"), "cannot be read"),
-        (lambda text: text.replace('user = "executor"', 'user = "nobody"'), "refused the login"),
-    ],
-)
-def test_a_mistake_of_the_operator_is_named_and_nothing_starts(
-    executor: Executor, mistake: Callable[[str], str], named: str
-) -> None:
-    executor.configure(mistake)
-    assert named in executor.refuses_to_start()
-
-
 def test_a_port_that_is_taken_on_either_loopback_name_keeps_it_from_starting(executor: Executor) -> None:
     with contextlib.closing(socket.create_server(("::1", executor.review_port), family=socket.AF_INET6)):
         assert "[review] listen" in executor.refuses_to_start()

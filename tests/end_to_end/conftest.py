@@ -20,8 +20,18 @@ def houses(dovecot: Dovecot, tmp_path: Path) -> Iterator[Houses]:
         yield made
 
 
-@pytest.fixture
-def running(houses: Houses) -> Houses:
-    houses.reader.start()
-    houses.executor.start()
-    return houses
+@pytest.fixture(scope="module")
+def mail() -> Iterator[Dovecot]:
+    """The mail server of `street`."""
+    with Dovecot("wide") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def street(mail: Dovecot, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Houses]:
+    """Both houses, running, for a whole module: what a test leaves behind, the next one meets."""
+    with houses_in(tmp_path_factory.mktemp("street"), mail_server(mail)) as made:
+        furnish_by_copy(made)
+        made.reader.start()
+        made.executor.start()
+        yield made

@@ -259,11 +259,13 @@ class Person(deploy.demo.person.Person):
         self.sign_in_by_link(self._houses.executor.said("user", "link", PERSON).strip().splitlines()[-1], PASSWORD)
 
     def come_in(self) -> None:
-        """Do the same with a link that this process made, as the command makes it."""
+        """Come in by a link that this process made, as the command makes it; the first time, set a password."""
         url = f"sqlite:///{self._houses.executor.folder / 'journal.db'}"
         with closing(open_journal(url, lambda: datetime.now(UTC), may_create=False)) as journal:
             secret = new_link(journal, PERSON, secrets.token_bytes)
-        self.sign_in_by_link(f"#{secret}", PASSWORD)
+        page = self.submit(self.browser.get("/link"), "/link", {"secret": secret})
+        if 'action="/password"' in page.text:
+            self.submit(page, "/password", {"password": PASSWORD, "again": PASSWORD})
 
     def can_decide(self, proposal_id: str, action: str = "approve") -> httpx.Response:
         """Wait until the page offers this action."""

@@ -113,14 +113,3 @@ def test_g10_a_wrong_proposal_gets_a_problem_document_and_leaves_no_row(houses: 
         assert problem["retryable"] is False
     with closing(sqlite3.connect(houses.executor.folder / "journal.db")) as journal:
         assert [(0,)] == journal.execute("SELECT count(*) FROM proposals").fetchall()
-
-
-def test_a_second_executor_on_one_journal_and_a_second_reader_on_one_store_are_refused(running: Houses) -> None:
-    for house in (running.executor, running.reader):
-        second = House(house.module, house.folder, free_port())
-        right = house.config.read_text()
-        text = right.replace(f":{house.port}", f":{second.port}").replace(f":{running.review_port}", f":{free_port()}")
-        house.config.write_text(text)
-        done = second.run("serve")
-        house.config.write_text(right)
-        assert (2, True) == (done.returncode, "another" in done.stderr), done.stderr

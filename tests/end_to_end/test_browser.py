@@ -10,19 +10,15 @@ from tests.servers.browser import console_errors
 from tests.servers.dovecot import Dovecot
 
 
-def test_a_person_signs_in_approves_and_rejects_in_chromium(
-    dovecot: Dovecot, running: Houses, browser_page: Page
-) -> None:
+def test_a_person_signs_in_approves_and_rejects_in_chromium(mail: Dovecot, street: Houses, browser_page: Page) -> None:
     page = browser_page
     for subject in ("Receipt for order 4711", "Where is my teapot?"):
-        dovecot.deliver("Incoming", letter(subject, f"About: {subject}"))
-    receipt, question = (
-        running.propose(running.found(subject)) for subject in ("Receipt for order 4711", "Where is my")
-    )
+        mail.deliver("Incoming", letter(subject, f"About: {subject}"))
+    receipt, question = (street.propose(street.found(subject)) for subject in ("Receipt for order 4711", "Where is my"))
     for proposal_id in (receipt, question):
-        running.looked_at(proposal_id)
+        street.looked_at(proposal_id)
 
-    link = re.search(r"http\S+/link#\S+", running.executor.said("user", "link", PERSON))
+    link = re.search(r"http\S+/link#\S+", street.executor.said("user", "link", PERSON))
     assert link
     page.goto(link[0])
     page.get_by_role("button", name="Sign in").click()
@@ -34,13 +30,13 @@ def test_a_person_signs_in_approves_and_rejects_in_chromium(
     page.get_by_role("link", name="Receipt for order 4711").click()
     expect(page.get_by_label("Text of the message")).to_contain_text("About: Receipt for order 4711")
     page.get_by_role("button", name="Approve the move").click()
-    assert "moved" == running.reaches(receipt, "applied")["outcome"]["code"]
+    assert "moved" == street.reaches(receipt, "applied")["outcome"]["code"]
 
-    page.goto(running.review_url)
+    page.goto(street.review_url)
     page.get_by_role("link", name="Where is my teapot?").click()
     page.get_by_label("Reason").fill("She still waits for an answer")
     page.get_by_role("button", name="Reject", exact=True).click()
-    assert "She still waits for an answer" == running.reaches(question, "rejected")["decision"]["reason"]
+    assert "She still waits for an answer" == street.reaches(question, "rejected")["decision"]["reason"]
 
     # Signed out and in again by password, what was decided is there.
     page.get_by_role("button", name="Sign out").click()
@@ -51,6 +47,6 @@ def test_a_person_signs_in_approves_and_rejects_in_chromium(
     expect(page.get_by_role("link", name="Receipt for order 4711")).to_be_visible()
     assert not console_errors(page)
 
-    after = dovecot.snapshot()
+    after = mail.snapshot()
     assert 1 == len(after["Processed"].messages)
     assert 1 == len(after["Incoming"].messages)

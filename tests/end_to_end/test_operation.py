@@ -63,6 +63,23 @@ def test_a_monitor_sees_the_whole_path_and_no_log_holds_a_word_of_it(dovecot: Do
         houses.reaches(moved, "undone")
     houses.looked_at(waiting)
 
+    _is_told_of(reader, executor)
+    assert 0 == houses.executor.stop()
+    assert 0 == houses.reader.stop()
+    found = houses.executor.said("audit", "verify")
+    assert re.match(r"\d+ events, head [0-9a-f]{64}\n", found)
+
+    logs = houses.reader.log + houses.executor.log
+    assert "sync:round" in logs
+    assert "executor:ready" in logs
+    for text in ("canary", REASON, REFUSAL, houses.reader_token, houses.proposer_token, *dovecot.passwords.values()):
+        assert text not in logs, text
+    for words in of_corpus():
+        assert words not in logs, words
+
+
+def _is_told_of(reader: str, executor: str) -> None:
+    """A moved and undone, a rejected and a waiting proposal, by the numbers and the health of both programs."""
     whole = {'mailwarrant_index_fresh{account="shop"}': 1.0, 'mailwarrant_index_coverage_ratio{account="shop"}': 1.0}
     eventually(lambda: whole.items() <= numbers(reader).items(), "a whole round after the moves")
     read = numbers(reader)
@@ -87,18 +104,6 @@ def test_a_monitor_sees_the_whole_path_and_no_log_holds_a_word_of_it(dovecot: Do
     told = httpx.get(f"{executor}/health").json()
     assert ("ok", True, False) == (told["status"], told["worker"], told["stopped"])
     assert told["events"] <= numbers(executor)["mailwarrant_journal_events_total"]
-    assert 0 == houses.executor.stop()
-    assert 0 == houses.reader.stop()
-    found = houses.executor.said("audit", "verify")
-    assert re.match(r"\d+ events, head [0-9a-f]{64}\n", found)
-
-    logs = houses.reader.log + houses.executor.log
-    assert "sync:round" in logs
-    assert "executor:ready" in logs
-    for text in ("canary", REASON, REFUSAL, houses.reader_token, houses.proposer_token, *dovecot.passwords.values()):
-        assert text not in logs, text
-    for words in of_corpus():
-        assert words not in logs, words
 
 
 def of_corpus() -> set[str]:
@@ -160,7 +165,12 @@ def test_a_lost_journal_is_put_back_by_commands_and_nothing_moves_until_a_person
     assert 1 == verified.returncode
     assert {"head_missing", "head_differs"} >= {line.partition(":")[0] for line in verified.stdout.splitlines()[:-1]}
     assert 0 == houses.executor.stop()
-    # The reader's files, too.
+
+
+def test_the_readers_lost_files_are_put_back_by_commands(dovecot: Dovecot, houses: Houses) -> None:
+    dovecot.deliver("Incoming", letter("number 1", "body 1"))
+    houses.reader.start()
+    assert houses.found("number 1")
     made = Path(houses.reader.said("backup").strip())
     assert 0 == houses.reader.stop()
     index = houses.reader.folder / "index"

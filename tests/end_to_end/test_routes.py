@@ -1,4 +1,4 @@
-"""Every route of both running programs, with every kind of token and none: no agent's token reaches a decision."""
+"""Every route of both street programs, with every kind of token and none: no agent's token reaches a decision."""
 
 import itertools
 import re
@@ -43,32 +43,32 @@ def _codes(answers: dict[str, httpx.Response]) -> set[str]:
     return {answer.json()["code"] for answer in answers.values()}
 
 
-@pytest.fixture
-def proposal_id(dovecot: Dovecot, running: Houses) -> str:
-    dovecot.deliver("Incoming", letter("Decide about me"))
-    proposal_id = running.propose(running.found("Decide about me"))
-    running.looked_at(proposal_id)
+@pytest.fixture(scope="module")
+def proposal_id(mail: Dovecot, street: Houses) -> str:
+    mail.deliver("Incoming", letter("Decide about me"))
+    proposal_id = street.propose(street.found("Decide about me"))
+    street.looked_at(proposal_id)
     return proposal_id
 
 
-def test_g5_no_token_opens_the_other_house_or_a_decision(dovecot: Dovecot, running: Houses, proposal_id: str) -> None:
-    before = dovecot.snapshot()
-    reader = f"http://127.0.0.1:{running.reader.port}"
-    intake = f"http://127.0.0.1:{running.executor.port}"
-    review = running.review_url
+def test_g5_no_token_opens_the_other_house_or_a_decision(mail: Dovecot, street: Houses, proposal_id: str) -> None:
+    before = mail.snapshot()
+    reader = f"http://127.0.0.1:{street.reader.port}"
+    intake = f"http://127.0.0.1:{street.executor.port}"
+    review = street.review_url
     closed_intake = [route for route in INTAKE if route != ("GET", "/v1/health")]
 
     # The other house's token, no token, and a mistyped one.
-    assert {"wrong_token_kind"} == _codes(_answers(reader, READER, proposal_id, running.proposer_token))
-    assert {"wrong_token_kind"} == _codes(_answers(intake, closed_intake, proposal_id, running.reader_token))
+    assert {"wrong_token_kind"} == _codes(_answers(reader, READER, proposal_id, street.proposer_token))
+    assert {"wrong_token_kind"} == _codes(_answers(intake, closed_intake, proposal_id, street.reader_token))
     for base, routes in ((reader, READER), (intake, closed_intake)):
-        for token in (None, running.reader_token[:-1] + "g"):
+        for token in (None, street.reader_token[:-1] + "g"):
             answers = _answers(base, routes, proposal_id, token)
             assert {401} == {answer.status_code for answer in answers.values()}, answers
 
     # On the review listener a token is nothing: the same answers with each as with none, and none is a decision.
     without = _answers(review, REVIEW, proposal_id, None)
-    for token in (running.reader_token, running.proposer_token):
+    for token in (street.reader_token, street.proposer_token):
         answers = _answers(review, REVIEW, proposal_id, token)
         assert {route: a.status_code for route, a in without.items()} == {r: a.status_code for r, a in answers.items()}
     for route, answer in without.items():
@@ -78,28 +78,28 @@ def test_g5_no_token_opens_the_other_house_or_a_decision(dovecot: Dovecot, runni
 
     # A decision's path exists on no other listener, and intake's on no other than its own.
     for base, routes in ((reader, REVIEW), (intake, REVIEW), (reader, INTAKE)):
-        for token in (running.reader_token, running.proposer_token):
+        for token in (street.reader_token, street.proposer_token):
             answers = _answers(base, routes, proposal_id, token)
             assert {answer.status_code for answer in answers.values()} <= {401, 404}, (base, answers)
 
-    assert "pending" == running.proposal(proposal_id)["state"]
-    assert before == dovecot.snapshot()
+    assert "pending" == street.proposal(proposal_id)["state"]
+    assert before == mail.snapshot()
 
     # Positive control: a person's session decides on the very same route.
-    with Person(running) as person:
+    with Person(street) as person:
         person.come_in()
         person.decide(proposal_id, "approve")
-    assert "applied" == running.reaches(proposal_id, "applied")["state"]
+    assert "applied" == street.reaches(proposal_id, "applied")["state"]
 
 
-def test_a_session_cookie_opens_neither_door_of_the_agent(running: Houses, proposal_id: str) -> None:
-    with Person(running) as person:
+def test_a_session_cookie_opens_neither_door_of_the_agent(street: Houses, proposal_id: str) -> None:
+    with Person(street) as person:
         person.come_in()
         cookies = dict(person.browser.cookies)
         assert cookies
     for base, routes in (
-        (f"http://127.0.0.1:{running.reader.port}", READER),
-        (f"http://127.0.0.1:{running.executor.port}", [route for route in INTAKE if route != ("GET", "/v1/health")]),
+        (f"http://127.0.0.1:{street.reader.port}", READER),
+        (f"http://127.0.0.1:{street.executor.port}", [route for route in INTAKE if route != ("GET", "/v1/health")]),
     ):
         for (method, path), name in itertools.product(routes, cookies):
             answer = httpx.request(

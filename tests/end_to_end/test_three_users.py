@@ -96,12 +96,6 @@ def _owned(path: Path, user: User, mode: int, group: int | None = None) -> Path:
 
 
 @pytest.fixture(scope="module")
-def mail() -> Iterator[Dovecot]:
-    with Dovecot("wide") as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def street(mail: Dovecot) -> Iterator[Street]:
     """One street for all attempts: none of them may change anything of it."""
     if os.geteuid() != 0:

@@ -114,75 +114,79 @@ def _mailbox_of(houses: Houses, email_id: str) -> str:
     return str(names[mailbox_id])
 
 
-def test_a_rejected_or_withdrawn_proposal_moves_nothing(dovecot: Dovecot, running: Houses) -> None:
+def test_a_rejected_or_withdrawn_proposal_moves_nothing(mail: Dovecot, street: Houses) -> None:
     for subject in ("Reject me", "Withdraw me"):
-        dovecot.deliver("Incoming", letter(subject))
-    before = dovecot.snapshot()
-    rejected, withdrawn = (running.propose(running.found(subject)) for subject in ("Reject me", "Withdraw me"))
-    with Person(running) as person:
+        mail.deliver("Incoming", letter(subject))
+    before = mail.snapshot()
+    rejected, withdrawn = (street.propose(street.found(subject)) for subject in ("Reject me", "Withdraw me"))
+    with Person(street) as person:
         person.come_in()
         assert person.decide(rejected, "reject", reason="She still waits for an answer").status_code == 200
-    view = running.reaches(rejected, "rejected")
+    view = street.reaches(rejected, "rejected")
     assert "She still waits for an answer" == view["decision"]["reason"]
-    assert 200 == running.intake("POST", f"/v1/proposals/{withdrawn}/withdraw").status_code
-    assert "withdrawn" == running.proposal(withdrawn)["state"]
-    assert before == dovecot.snapshot()
+    assert 200 == street.intake("POST", f"/v1/proposals/{withdrawn}/withdraw").status_code
+    assert "withdrawn" == street.proposal(withdrawn)["state"]
+    assert before == mail.snapshot()
 
 
-def test_an_invented_id_ends_stale_and_downloads_nothing(dovecot: Dovecot, running: Houses) -> None:
-    dovecot.deliver("Incoming", letter("Bystander"))
-    running.found("Bystander")
-    view = running.reaches(running.propose("M" + "0" * 32), "stale")
+def test_an_invented_id_ends_stale_and_downloads_nothing(mail: Dovecot, street: Houses) -> None:
+    mail.deliver("Incoming", letter("Bystander"))
+    street.found("Bystander")
+    before = _fetches(mail)
+    view = street.reaches(street.propose("M" + "0" * 32), "stale")
     assert "message_not_found" == view["outcome"]["code"]
-    assert not [line for line in dovecot.commands("executor") if b"FETCH" in line]
+    assert before == _fetches(mail)
 
 
-def test_a_mail_server_that_is_down_loses_no_proposal(dovecot: Dovecot, running: Houses) -> None:
-    uid = dovecot.deliver("Incoming", letter("Patience"))
-    assert uid
-    email_id = running.found("Patience")
-    dovecot.stop()
-    proposal_id = running.propose(email_id)
-    waiting = eventually(lambda: running.proposal(proposal_id)["waiting"], "the proposal to say why it waits")
+def _fetches(mail: Dovecot) -> int:
+    return sum(b"FETCH" in line for line in mail.commands("executor"))
+
+
+def test_a_mail_server_that_is_down_loses_no_proposal(mail: Dovecot, street: Houses) -> None:
+    mail.deliver("Incoming", letter("The server sleeps"))
+    email_id = street.found("The server sleeps")
+    mail.stop()
+    proposal_id = street.propose(email_id)
+    waiting = eventually(lambda: street.proposal(proposal_id)["waiting"], "the proposal to say why it waits")
     assert "mail_server_unreachable" == waiting["code"]
     # restarted while the mail server is still down, the executor serves and waits
-    running.executor.stop()
-    running.executor.start()
-    assert "pending" == running.proposal(proposal_id)["state"]
-    dovecot.start()
-    with Person(running) as person:
+    street.executor.stop()
+    street.executor.start()
+    assert "pending" == street.proposal(proposal_id)["state"]
+    mail.start()
+    with Person(street) as person:
         person.come_in()
         person.decide(proposal_id, "approve")
-    assert "moved" == running.reaches(proposal_id, "applied")["outcome"]["code"]
+    assert "moved" == street.reaches(proposal_id, "applied")["outcome"]["code"]
 
 
-def test_a_reader_that_is_down_loses_no_proposal(dovecot: Dovecot, running: Houses) -> None:
-    dovecot.deliver("Incoming", letter("Patience"))
-    email_id = running.found("Patience")
-    running.reader.stop()
-    proposal_id = running.propose(email_id)
-    waiting = eventually(lambda: running.proposal(proposal_id)["waiting"], "the proposal to say why it waits")
+def test_a_reader_that_is_down_loses_no_proposal(mail: Dovecot, street: Houses) -> None:
+    mail.deliver("Incoming", letter("The reader sleeps"))
+    email_id = street.found("The reader sleeps")
+    street.reader.stop()
+    proposal_id = street.propose(email_id)
+    waiting = eventually(lambda: street.proposal(proposal_id)["waiting"], "the proposal to say why it waits")
     assert "reader_unreachable" == waiting["code"]
-    running.reader.start()
-    with Person(running) as person:
+    street.reader.start()
+    with Person(street) as person:
         person.come_in()
         person.decide(proposal_id, "approve")
-    assert "moved" == running.reaches(proposal_id, "applied")["outcome"]["code"]
+    assert "moved" == street.reaches(proposal_id, "applied")["outcome"]["code"]
 
 
-def test_g9_the_stop_button_outlives_a_restart(dovecot: Dovecot, running: Houses) -> None:
-    dovecot.deliver("Incoming", letter("Halt"))
-    proposal_id = running.propose(running.found("Halt"))
-    with Person(running) as person:
+def test_g9_the_stop_button_outlives_a_restart(mail: Dovecot, street: Houses) -> None:
+    uid = mail.deliver("Incoming", letter("Halt"))
+    proposal_id = street.propose(street.found("Halt"))
+    with Person(street) as person:
         person.come_in()
         person.can_decide(proposal_id)
-        running.executor.said("stop")
-        running.executor.stop()
-        running.executor.start()
+        street.executor.said("stop")
+        street.executor.stop()
+        street.executor.start()
         stopped = person.can_decide(proposal_id, "reject").text
         assert "It cannot be approved while everything is stopped." in stopped
         assert f"/p/{proposal_id}/approve" not in stopped
-        assert 1 == len(dovecot.snapshot()["Incoming"].messages)
-        running.executor.said("resume")
+        assert uid in mail.snapshot()["Incoming"].messages
+        street.executor.said("resume")
         person.decide(proposal_id, "approve")
-    assert "moved" == running.reaches(proposal_id, "applied")["outcome"]["code"]
+    assert "moved" == street.reaches(proposal_id, "applied")["outcome"]["code"]

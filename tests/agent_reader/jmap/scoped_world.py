@@ -25,6 +25,7 @@ from agent_reader.state_watch import StateWatch
 from agent_reader.store import Store
 from shared.identity import email_id, message_digest
 from shared.message import parse
+from tests.agent_reader.empty import empty_access, empty_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -237,6 +238,9 @@ def world(folder: Path) -> Iterator[World]:
     randomness = lambda length: next(numbers).to_bytes(length)  # noqa: E731 - one line, one use
     clock = lambda: NOW  # noqa: E731 - one line, one use
     watch = StateWatch()
+    empty_access(folder / "store")
+    for account in (ACCOUNT, OTHER_ACCOUNT):
+        empty_index(folder / "store", account)
     store = Store(folder / "store", clock, randomness=randomness, announce=watch.announce)
     cache = BlobCache(folder / "blobs", 1024 * 1024)
     log = structlog.wrap_logger(CapturingLogger(), processors=[lambda _logger, _name, event: event])
