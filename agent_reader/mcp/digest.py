@@ -14,7 +14,6 @@ from agent_reader.mcp.lines import LINE_PARTS, email_marks, roles_of
 from agent_reader.mcp.news import gather
 from agent_reader.mcp.views import Part
 from agent_reader.query import email_query, parse_email_query
-from agent_reader.scope import Depth
 from agent_reader.store.snapshot import StoredEmail
 from agent_reader.tool_answers.cuts import one_line
 from shared.message import JSON, Fact, flags
@@ -169,8 +168,6 @@ class _Owner:
         }
 
     def _asks(self, email: StoredEmail) -> bool:
-        if self.call.agent.scope.depth is Depth.HEADERS:
-            return False
         text = self.call.view(email, Part.NEW).text
         return any(mark in text for mark in _QUESTION_MARKS)
 

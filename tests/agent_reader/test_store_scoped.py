@@ -247,12 +247,30 @@ def test_a_question_about_bodies_is_refused_to_who_sees_headers_and_other_words_
 
 
 def test_the_states_of_one_scope_are_none_of_anothers(account: Mirrored) -> None:
-    scopes = (WHOLE, Scope(), INBOX, Scope(mailboxes=("Secret",)), Scope(depth=Depth.TEXT), Scope(senders=("a.org",)))
+    scopes = (
+        *(WHOLE, Scope(), INBOX, Scope(mailboxes=("Secret",)), Scope(depth=Depth.TEXT)),
+        *(Scope(senders=("a.org",)), Scope(senders=("a.org",), sign_in_mail=True)),
+    )
     states = []
     for scope in scopes:
         with account.store.snapshot(ACCOUNT, scope) as snapshot:
             states.append(snapshot.state.partition("-")[0])
     assert len(scopes) == len(set(states))
+
+
+def test_a_view_that_began_before_another_tells_no_later_state(account: Mirrored) -> None:
+    """Two views of a scope may begin in one order, and ask for their states in the other."""
+
+    def number(state: str) -> int:
+        return int(state.partition("-")[2])
+
+    with account.store.snapshot(ACCOUNT, INBOX) as early:
+        account.add("INBOX", fetched(70, letter("seventy")))
+        with account.store.snapshot(ACCOUNT, INBOX) as late:
+            assert number(early.state) < number(late.state)
+        view = account.store._view(ACCOUNT, INBOX)
+        assert view._last is not None
+        assert number(early.state) == view.last_state(early.connection, view._last[0], number(early.state))
 
 
 def test_hidden_mail_that_comes_in_is_counted_at_once_and_makes_no_state(account: Mirrored) -> None:
