@@ -1,7 +1,7 @@
 """Asking for moves to be taken back: one, several, or all that an agent's proposals did since a moment.
 
-Each is a step of its own proposal in a transaction of its own, so it survives restarts, and one that cannot be undone
-does not hold up the others. The worker does the rest, and does it only where the message still lies where it was put.
+Each is a step of its own proposal, so it survives restarts, and one that cannot be undone does not hold up the others.
+The worker does the rest, and does it only where the message still lies where it was put.
 """
 
 from collections.abc import Sequence
@@ -19,6 +19,9 @@ from change_executor.journal.journal import Journal, Proposal, Writing
 from change_executor.journal.moves import MoveKind
 from change_executor.lifecycle import Event, TransitionRefused
 from shared.proposal import State
+
+# Of ten thousand each alone would wait for the disk; so many together keep an agent waiting no longer than it takes.
+_AT_ONCE: Final = 50
 
 
 class UndoRefusal(StrEnum):
@@ -50,13 +53,12 @@ def undo_proposals(journal: Journal, settings: ExecutorSettings, proposal_ids: S
     """
     undoing: list[str] = []
     refused: list[tuple[str, UndoRefusal]] = []
-    for proposal_id in proposal_ids:
+    for first in range(0, len(proposal_ids), _AT_ONCE):
+        some = proposal_ids[first : first + _AT_ONCE]
         with journal.writing() as writing:
-            refusal = ask_undo(writing, settings, proposal_id, actor)
-        if refusal is None:
-            undoing.append(proposal_id)
-        else:
-            refused.append((proposal_id, refusal))
+            answers = [ask_undo(writing, settings, each, actor) for each in some]
+        undoing += [each for each, refusal in zip(some, answers, strict=True) if refusal is None]
+        refused += [(each, refusal) for each, refusal in zip(some, answers, strict=True) if refusal is not None]
     return UndoAsked(tuple(undoing), tuple(refused))
 
 
