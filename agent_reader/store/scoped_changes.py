@@ -89,7 +89,7 @@ class _Seen:
         return (
             f"SELECT DISTINCT 'Mailbox', c.state, m.id, 'counted', c.at FROM {_SOURCE} JOIN main.mailboxes m "
             f"ON m.key IN ({touched}) WHERE {self._inside('c.email_key')} AND ({self._before} OR {self._after}) "
-            f"AND ({self._moved()} OR c.changed & {UNREAD_CHANGED}){of_scope} AND m.standing <> 'pending' "
+            f"AND ({self._moved()} OR c.changed & {UNREAD_CHANGED}){of_scope} "
             f"AND NOT EXISTS (SELECT 1 FROM {mailbox_changes(self._in_mailboxes)} AND r.state = c.state "
             "AND r.id = m.id)"
         )

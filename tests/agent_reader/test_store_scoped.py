@@ -142,26 +142,6 @@ def test_a_narrow_connection_writes_nothing(account: Mirrored) -> None:
                     snapshot.connection.execute(statement)
 
 
-def test_a_mailbox_is_named_as_it_is_called_now(account: Mirrored) -> None:
-    with account.store.snapshot(ACCOUNT, Scope(mailboxes=("Open",))) as snapshot:
-        assert (0, ()) == (snapshot.count(All(())), snapshot.mailboxes())
-        before = snapshot.state
-    account.begin("INBOX", "Secret", "Open")
-    account.add("Open", fetched(9, letter("nine")))
-    with account.store.snapshot(ACCOUNT, Scope(mailboxes=("Open",))) as snapshot:
-        assert (1, "Open") == (snapshot.count(All(())), snapshot.mailboxes()[0].name)
-        assert before.partition("-")[0] != snapshot.state.partition("-")[0]
-
-
-def test_a_mailbox_that_may_be_a_renamed_one_is_in_no_scope_before_that_is_known(account: Mirrored) -> None:
-    scope = Scope(mailboxes=("Open",))
-    with account.store.snapshot(ACCOUNT, scope) as snapshot:
-        before = snapshot.state
-    account.put_listing(listed("INBOX"), listed("Open"))
-    with account.store.snapshot(ACCOUNT, scope) as snapshot:
-        assert (before, ()) == (snapshot.state, snapshot.mailboxes())
-
-
 @pytest.mark.parametrize(
     ("sender", "expected"),
     [("eve@other.net", 1), ("other.net", 1), ("ann@example.org", 2), ("net", 0), ("xother.net", 0), ("example", 0)],
@@ -249,7 +229,7 @@ def test_a_question_about_bodies_is_refused_to_who_sees_headers_and_other_words_
 def test_the_states_of_one_scope_are_none_of_anothers(account: Mirrored) -> None:
     scopes = (
         *(WHOLE, Scope(), INBOX, Scope(mailboxes=("Secret",)), Scope(depth=Depth.TEXT)),
-        *(Scope(senders=("a.org",)), Scope(senders=("a.org",), sign_in_mail=True)),
+        *(Scope(senders=("a.org",)), Scope(senders=("a.org",), sign_in_mail=True), Scope(received_since=START)),
     )
     states = []
     for scope in scopes:
@@ -286,63 +266,6 @@ def test_hidden_mail_that_comes_in_is_counted_at_once_and_makes_no_state(account
     assert (state, 2, 2) == look()
     account.add("INBOX", fetched(9, letter("nine")))
     assert state != look()[0]
-
-
-def test_mailboxes_that_are_hidden_come_go_and_change_unseen(account: Mirrored) -> None:
-    """Where a Mailbox that is seen stands may follow from their names and roles: not for who sees it alone."""
-    scope = Scope(mailboxes=("INBOX", "Deep/Sub"), sign_in_mail=True)
-    inbox, below = listed("INBOX"), listed("Deep/Sub")
-    account.put_listing(inbox, below, listed("Secret"))
-
-    def look() -> str:
-        with account.store.snapshot(ACCOUNT, scope) as snapshot:
-            return snapshot.state
-
-    def changed(since: str) -> tuple[int, bool]:
-        with account.store.snapshot(ACCOUNT, scope) as snapshot:
-            found = snapshot.changes(DataType.MAILBOX, since, 100)
-        assert not (*found.created, *found.destroyed)
-        return len(found.updated), found.counts_only
-
-    state = look()
-    whole = account.state()
-    for hidden in (
-        [listed("Secret"), listed("Deep")],
-        [listed("Secret", "\\Trash"), listed("Deep", "\\Archive")],
-        [listed("Secret")],
-        [listed("Secret renamed")],
-        [],
-        [listed("Deep", "\\Trash")],
-    ):
-        account.put_listing(inbox, below, *hidden)
-        account.end_round()
-        assert (state, (0, False)) == (look(), changed(state)), hidden
-        assert whole != (whole := account.state())
-    account.put_listing(inbox, listed("Deep/Sub", "\\Trash"), listed("Deep"))
-    assert state != look()
-    # It became another by itself, and so the other one may have.
-    assert (2, False) == changed(state)
-    state = look()
-    account.put_listing(inbox, listed("Deep/Sub", "\\Trash"), listed("Deep", "\\Archive"))
-    account.add("INBOX", fetched(50, letter("fifty")))
-    assert (1, True) == changed(state)
-
-
-def test_what_another_mailbox_brings_about_is_counted_though_that_one_is_hidden(account: Mirrored) -> None:
-    content = letter("in both")
-    account.put_listing(listed("INBOX"), listed("Secret"), listed("Everything", "\\All"))
-    account.mirror.restart(account.handle("Everything"), 77)
-    account.add("Everything", fetched(1, content))
-    account.add("Secret", fetched(60, content))
-    with account.store.snapshot(ACCOUNT, Scope(mailboxes=("Everything",))) as snapshot:
-        assert 0 == snapshot.count(All(()))
-        before = snapshot.state
-    # A view as well now: what lies in views alone is shown in each.
-    account.put_listing(listed("INBOX"), listed("Secret", "\\Flagged"), listed("Everything", "\\All"))
-    with account.store.snapshot(ACCOUNT, Scope(mailboxes=("Everything",))) as snapshot:
-        assert (id_of(content),) == snapshot.changes(DataType.EMAIL, before, 9).created
-        found = snapshot.changes(DataType.MAILBOX, before, 9)
-        assert (1, True) == (len(found.updated), found.counts_only)
 
 
 def test_many_scopes_do_not_keep_many_files_open(account: Mirrored) -> None:

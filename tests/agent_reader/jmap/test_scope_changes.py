@@ -190,11 +190,11 @@ def _copy_leaves_secret(here: World) -> None:
     letter.mailboxes = ("INBOX",)
 
 
-def _flagged(number: int, mailbox: str) -> Callable[[World], None]:
+def _flagged(number: int, mailbox: str, flag_name: str = "\\Flagged") -> Callable[[World], None]:
     def flag(here: World) -> None:
         letter = _of(here, number)
-        letter.flags = ("\\Flagged",)
-        here.flag(letter, mailbox, "\\Flagged")
+        letter.flags = (flag_name,)
+        here.flag(letter, mailbox, flag_name)
 
     return flag
 
@@ -221,6 +221,8 @@ CHANGES: tuple[Callable[[World], None], ...] = (
     _moves(10, "Work", "INBOX"),
     _copy_leaves_secret,
     _flagged(7, "Secret plans"),
+    # Hidden where it lies, and of a Thread that is seen.
+    _flagged(20, "Secret plans", "\\Seen"),
     _flagged(15, "INBOX"),
     _flagged(5, "INBOX"),
     _goes(25, "INBOX"),
