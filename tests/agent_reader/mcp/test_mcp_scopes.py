@@ -141,7 +141,7 @@ def test_what_is_inside_is_listed_counted_and_read(here: Here, scope: str) -> No
     expected = sorted(short(each.id) for each in mail)
     here.begin(scope)
     assert expected == sorted(listed(here.call(scope, "search_mail", limit=50).text))
-    assert expected == sorted(listed(here.call(scope, "whats_new", peek=True, limit=40).text))
+    assert expected == sorted(listed(here.call(scope, "whats_new", peek=True, limit=40, previews=True).text))
     for box in outside(here.call(scope, "list_mailboxes").text).splitlines():
         mailbox_id, *_, counted = f"{box} ".strip().split(" ")
         name = next((name for name, each in here.world.mailbox_ids().items() if each == mailbox_id), None)
@@ -149,6 +149,10 @@ def test_what_is_inside_is_listed_counted_and_read(here: Here, scope: str) -> No
             lie_there = [each for each in mail if name in each.seen_in(limits)]
             unread = [each for each in lie_there if "\\Seen" not in each.flags]
             assert f"{len(lie_there)}/{len(unread)}" == counted
+    if limits.depth is Depth.HEADERS:
+        # A line has room for a preview that this token does not get, and so it is on no record.
+        (line,) = here.world.access.lines(agent="clerk", since=None, email_id=mail[0].id, limit=1)
+        assert ("mcp/whats_new", {("header",)}) == (line.method, {tuple(parts) for parts in line.parts.values()})
     for letter in mail:
         read = here.call(scope, "read_mail", ids=[letter.id])
         assert (limits.depth is not Depth.HEADERS) == (f"body{letter.number}word" in inside(read.text))
