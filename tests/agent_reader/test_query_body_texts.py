@@ -15,10 +15,12 @@ import pytest
 from agent_reader.keep import Keep
 from agent_reader.query import email_get_as_asked, parse_email_get
 from agent_reader.query.email_content import ContentAsked
+from agent_reader.query.email_get_arguments import EmailGetArguments
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import body_texts, document
 from agent_reader.store.body_texts import BodyText
 from agent_reader.store.snapshot import Snapshot, StoredEmail
+from agent_reader.store.written import Written
 from shared.message import body_lists, body_value, parse
 from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, id_of, letter, mirrored
 
@@ -64,6 +66,13 @@ QUESTIONS: Final[list[dict[str, Any]]] = [
     {"properties": ["subject", "hasAttachment", "keywords"]},
 ]
 
+# Attachments are not at hand.
+EVERY_TEXT: Final[dict[str, Any]] = {
+    "properties": ["bodyValues"],
+    "fetchTextBodyValues": True,
+    "fetchAllBodyValues": True,
+}
+
 
 @pytest.fixture
 def account(tmp_path: Path) -> Iterator[Mirrored]:
@@ -77,14 +86,17 @@ def emails(snapshot: Snapshot) -> list[StoredEmail]:
     return list(snapshot.each_email([id_of(each) for each in LETTERS], with_documents=True))
 
 
+def taken_apart(snapshot: Snapshot, email: StoredEmail, asked: EmailGetArguments) -> Written:
+    content = ContentAsked(asked)
+    return content.written(content.taken_apart(email, partial(snapshot.message_of, email)))
+
+
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
 def test_what_is_at_hand_is_what_the_message_says_octet_by_octet(account: Mirrored, question: dict[str, Any]) -> None:
-    asked = ContentAsked(parse_email_get(question))
+    asked = parse_email_get(question)
+    content = ContentAsked(asked)
     with account.store.snapshot(ACCOUNT) as snapshot:
-        found = [
-            (asked.at_hand(email), asked.written(asked.taken_apart(email, partial(snapshot.message_of, email))))
-            for email in emails(snapshot)
-        ]
+        found = [(content.at_hand(email), taken_apart(snapshot, email, asked)) for email in emails(snapshot)]
     at_hand = [(short, whole) for short, whole in found if short is not None]
     assert len(at_hand) >= len(GOLDEN) // 2
     assert [short for short, _ in at_hand] == [whole for _, whole in at_hand]
@@ -94,7 +106,7 @@ def test_what_older_releases_packed_gives_the_same_answers(account: Mirrored) ->
     def answers() -> list[bytes]:
         given: list[bytes] = []
         with account.store.snapshot(ACCOUNT) as snapshot:
-            for question in QUESTIONS:
+            for question in (*QUESTIONS, EVERY_TEXT):
                 asked = parse_email_get(question | {"ids": [id_of(each) for each in LETTERS]})
                 assert email_get_as_asked(snapshot, asked, lambda email, _: given.append(email)) == ()
         return given
@@ -151,6 +163,9 @@ def test_what_is_kept_no_more_has_no_place() -> None:
     nothing = document.narrow(packed, Keep.METADATA)
     assert body_texts.read_texts(nothing, of_text=True, of_html=True) is None
     assert body_texts.read_texts(document.narrow(nothing, Keep.TEXT), of_text=True, of_html=True) is None
+    # Words that stand in the header as well are no text that is kept.
+    said_twice = document.narrow(document.pack(parse(b"Subject: twice\r\n\r\ntwice")), Keep.METADATA)
+    assert body_texts.read_texts(said_twice, of_text=True, of_html=True) is None
     header_alone = document.pack(parse(BOTH.partition(b"\r\n\r\n")[0]), has_body=False)
     assert body_texts.read_texts(header_alone, of_text=True, of_html=True) is None
 
