@@ -133,6 +133,10 @@ def test_a_preview_counts_and_names_the_newest_without_making_a_token(reader: Re
     assert "1 messages; hidden: 13 outside the scope, 0 withheld" in narrow
     assert "there is no mailbox No such now" in narrow
     assert "INBOX" not in narrow
+    settings = reader.config.read_text()
+    reader.config.write_text(settings + settings[settings.index("\n[[accounts]]") :].replace('"main"', '"other"'))
+    elsewhere = reader.said("token", "create", "--agent", "clerk", "--account", "other", "--preview")
+    assert ["main: not seen", "other: never synced"] == elsewhere.splitlines()[:2]
 
 
 def test_the_preview_of_a_token_is_what_that_token_sees(reader: Reader) -> None:
