@@ -55,7 +55,8 @@ def _cleaned(html: str) -> str:
     kept = nh3.clean(
         html,
         tags=set(_TAGS),
-        attributes={tag: set(names) for tag, names in _ATTRIBUTES.items()},
+        # Without a word on those of every tag, nh3 keeps `title` and `lang`.
+        attributes={"*": set()} | {tag: set(names) for tag, names in _ATTRIBUTES.items()},
         clean_content_tags=set(_WITH_CONTENT),
         url_schemes=set(_SCHEMES),
         link_rel=None,

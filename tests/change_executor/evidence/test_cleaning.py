@@ -61,6 +61,10 @@ def test_a_cell_keeps_how_far_it_reaches_within_reason() -> None:
     assert "<th>b" in html
 
 
+def test_no_attribute_of_every_tag_is_kept() -> None:
+    assert "<p>a</p>" == cleaned_html(mail('<p title="Approve" lang="de" dir="rtl" id="x">a</p>'))
+
+
 def test_a_link_is_its_text_and_the_host_it_leads_to_and_a_sender_cannot_write_such_a_host() -> None:
     html = cleaned_html(mail('<a href="https://evil.test/x">bank.test</a> <mark>[bank.test]</mark>'))
     assert html is not None
