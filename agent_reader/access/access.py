@@ -20,6 +20,7 @@ from agent_reader.access.read_log import Line, Record, Shown, microseconds, mome
 from agent_reader.access.together import Together
 from agent_reader.errors import AccessUnavailable
 from agent_reader.scope import ORDINARY, Scope
+from shared.handing_in import HandedIn
 from shared.link import MAX_READS, Read, WasOpened
 from shared.problem import Problem
 from shared.proposal import AGENT_PATTERN
@@ -36,6 +37,9 @@ MAX_LIFETIME: Final = timedelta(days=3_660)
 DEFAULT_KEEP: Final = timedelta(days=365)
 # A last use goes to disk with the next answer on record; one that stands alone for so long gets a commit of its own.
 _LATEST_NOTE: Final = timedelta(minutes=1)
+
+# In one commit: at most so many answers wait for one.
+_MOST_RECORDS: Final = 64
 
 
 class Access:
@@ -55,6 +59,7 @@ class Access:
         self._writer, self._reader = database.connect(path), database.connect(path, read_only=True)
         self._writing_turn, self._reading_turn = threading.Lock(), threading.Lock()
         self._records = Together(self._write_records)
+        self._handed_in: HandedIn[Record] = HandedIn(self, "read log", _MOST_RECORDS)
 
     def __enter__(self) -> Self:
         return self
@@ -66,7 +71,7 @@ class Access:
 
     def close(self) -> None:
         """Close the file, after the transactions that run or wait."""
-        self._records.close()
+        self._handed_in.close()
         if self._uses:
             with contextlib.suppress(AccessUnavailable), self._transaction() as connection:
                 self._note_uses(connection)
@@ -184,7 +189,7 @@ class Access:
     async def record_soon(self, agent: Agent, shown: Sequence[Shown], octets: int = 0) -> None:
         """Do as `record` does, without holding up the event loop."""
         if self._is_charged(agent, shown, octets):
-            await self._records.write_soon(Record(agent, shown))
+            await self._handed_in.write(Record(agent, shown))
 
     def reads(
         self, agent: str, since: datetime | None = None, cursor: int | None = None, limit: int = MAX_READS
@@ -232,12 +237,50 @@ class Access:
         with self._look() as connection:
             return read_log.octets_since(connection, token_id, since)
 
+    def write_all(self, records: Sequence[Record]) -> list[AccessUnavailable | None]:
+        """Put records in the read log; return what each of them failed with, None where it is on disk."""
+        failure = self._failure(records)
+        if failure is not None and len(records) > 1:
+            # One that cannot be written is no reason to refuse the others.
+            return [self._failure([record]) for record in records]
+        return [failure] * len(records)
+
+    def begin_all(self, records: Sequence[Record]) -> Callable[[], list[AccessUnavailable | None]] | None:
+        """Do as `write_all` does, waiting for nobody (`shared.handing_in.Book`)."""
+        try:
+            with contextlib.ExitStack() as begun:
+                self._append(begun.enter_context(self._transaction(waits=False)), records)
+                transaction = begun.pop_all()
+        except AccessUnavailable:
+            # Which may be no more than having to wait.
+            return None
+
+        def commit() -> list[AccessUnavailable | None]:
+            failure = None
+            try:
+                transaction.close()
+            except AccessUnavailable as error:
+                failure = error
+            return [failure] * len(records)
+
+        return commit
+
+    def _failure(self, records: Sequence[Record]) -> AccessUnavailable | None:
+        try:
+            self._write_records(records)
+        except AccessUnavailable as failure:
+            return failure
+        return None
+
     def _write_records(self, records: Sequence[Record]) -> None:
-        now = self._clock()
         with self._transaction() as connection:
-            read_log.append(connection, now, records)
-            read_log.prune(connection, now, self._keep)
-            self._note_uses(connection)
+            self._append(connection, records)
+
+    def _append(self, connection: apsw.Connection, records: Sequence[Record]) -> None:
+        now = self._clock()
+        read_log.append(connection, now, records)
+        read_log.prune(connection, now, self._keep)
+        self._note_uses(connection)
 
     def _has_old_uses(self) -> bool:
         oldest = min((at for at, _ in list(self._uses.values())), default=None)
@@ -251,17 +294,26 @@ class Access:
         )
 
     @contextmanager
-    def _transaction(self) -> Iterator[apsw.Connection]:
-        with self._writing_turn, _unavailable():
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            except BaseException:
-                # SQLite may have ended it by itself (a full disk); then there is nothing to take back.
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
+    def _transaction(self, *, waits: bool = True) -> Iterator[apsw.Connection]:
+        """Write in a turn; it may begin in one thread and end in another. Raises `AccessUnavailable`.
+
+        One that does not wait is refused where somebody else writes, in this process or another.
+        """
+        if not self._writing_turn.acquire(blocking=waits):
+            raise AccessUnavailable("another writes")
+        try:
+            with _unavailable():
+                database.begin(self._writer, waits=waits)
+                try:
+                    yield self._writer
+                    self._writer.execute("COMMIT")
+                except BaseException:
+                    # SQLite may have ended it by itself (a full disk); then there is nothing to take back.
+                    if self._writer.in_transaction:
+                        self._writer.execute("ROLLBACK")
+                    raise
+        finally:
+            self._writing_turn.release()
 
     @contextmanager
     def _look(self) -> Iterator[apsw.Connection]:

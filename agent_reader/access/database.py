@@ -60,6 +60,17 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
     return connection
 
 
+def begin(connection: apsw.Connection, *, waits: bool) -> None:
+    """Begin to write; raises `apsw.BusyError` where another process does and one does not wait, or waited long."""
+    if not waits:
+        connection.set_busy_timeout(0)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    finally:
+        if not waits:
+            connection.set_busy_timeout(_BUSY_MILLISECONDS)
+
+
 def _unusable(path: Path, error: Exception) -> ConfigurationError:
     return ConfigurationError(
         "[store]",

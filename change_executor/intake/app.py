@@ -22,11 +22,12 @@ from change_executor.intake import problems, proposing
 from change_executor.intake.doorway import caller, idempotency_key, listing, no_parameters, proposal_request
 from change_executor.intake.problems import RefusedByRule
 from change_executor.intake.proposer_tokens import Proposer
-from change_executor.intake.proposing import RandomOctets
+from change_executor.intake.proposing import Proposed, RandomOctets
 from change_executor.intake.refusals import Refusals
-from change_executor.journal.handing_in import HandedIn
-from change_executor.journal.journal import Journal
+from change_executor.journal.group import MAX_GROUP
+from change_executor.journal.journal import Journal, Writing
 from change_executor.policy import FROM_ROLE
+from shared.handing_in import HandedIn
 from shared.problem import MEDIA_TYPE, Problem
 from shared.proposal import ProposalView
 
@@ -75,7 +76,7 @@ class _Desk:
     ) -> None:
         self._journal, self._settings, self._random_octets = journal, settings, random_octets
         self._refusals = refusals
-        self._handed_in = HandedIn(journal)
+        self._handed_in: HandedIn[Callable[[Writing], Proposed]] = HandedIn(journal, "journal", MAX_GROUP)
 
     def close(self) -> None:
         """Wait for what was handed in to be written; the journal may be closed then."""
@@ -106,7 +107,7 @@ class _Desk:
             random_octets=self._random_octets,
             key=key,
         )
-        done = await self._on_record(proposer, self._handed_in.write(act))
+        done: Proposed = await self._on_record(proposer, self._handed_in.write(act))
         return _json(_encoded(done.view), 201 if done.created else 200)
 
     async def own_proposals(self, request: Request) -> Response:

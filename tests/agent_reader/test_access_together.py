@@ -1,6 +1,5 @@
 """Writes that share a commit: all that came while one ran are one, and none is lost or told before its time."""
 
-import asyncio
 import threading
 import time
 from collections.abc import Sequence
@@ -64,37 +63,3 @@ def test_what_cannot_be_written_fails_alone() -> None:
         with pytest.raises(OSError, match="no space"):
             bad.result(_SECONDS)
     assert ["first", "one", "two"] == sorted(entry for commit in disk.commits for entry in commit)
-
-
-def test_in_an_event_loop_all_that_come_in_one_round_share_a_commit_and_what_cannot_be_written_fails_alone() -> None:
-    disk = Disk()
-    disk.may_go_on.set()
-    together = Together(disk.write_all)
-
-    async def come(*entries: str) -> list[BaseException | None]:
-        return await asyncio.gather(*map(together.write_soon, entries), return_exceptions=True)
-
-    assert [None] * 3 == asyncio.run(come("one", "two", "three"))
-    assert [["one", "two", "three"]] == disk.commits
-    four, bad, five = asyncio.run(come("four", "bad", "five"))
-    assert (None, None) == (four, five)
-    assert isinstance(bad, OSError)
-    assert [["four"], ["five"]] == disk.commits[1:]
-    together.close()
-
-
-def test_what_was_handed_in_is_written_though_its_event_loop_is_gone() -> None:
-    disk = Disk()
-    together = Together(disk.write_all)
-
-    async def leave() -> None:
-        handed_in = asyncio.create_task(together.write_soon("kept"))
-        await asyncio.to_thread(disk.is_writing.wait, _SECONDS)
-        handed_in.cancel()
-
-    asyncio.run(leave())
-    disk.may_go_on.set()
-    # One of a thread comes after it, and finds nothing of the loop's to do.
-    together.write("next")
-    together.close()
-    assert [["kept"], ["next"]] == disk.commits

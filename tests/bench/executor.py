@@ -26,10 +26,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from change_executor.alarms import alarms
-from change_executor.journal.handing_in import HandedIn
+from change_executor.journal.group import MAX_GROUP
 from change_executor.journal.journal import NewProposal
 from change_executor.journal.open import open_journal
 from change_executor.lifecycle import Event
+from shared.handing_in import HandedIn
 from tests.bench.executor_door import Door, constant, proposals
 from tests.bench.slow_commits import run_with
 from tests.change_executor.breaking.rig import Rig
@@ -80,7 +81,8 @@ def appends(journal: Journal) -> float:
 
 def handed_in_appends(journal: Journal) -> float:
     """Appends a second by sixteen tasks that hand them in, as the intake does; each waits for its own commit."""
-    handed_in, counts, end = HandedIn(journal), [0] * _WRITERS, time.monotonic() + _SECONDS
+    handed_in: HandedIn[Callable[[Writing], None]] = HandedIn(journal, "journal", MAX_GROUP)
+    counts, end = [0] * _WRITERS, time.monotonic() + _SECONDS
 
     async def run(number: int) -> None:
         while time.monotonic() < end:

@@ -17,7 +17,7 @@ from change_executor.errors import JournalUnavailable
 from change_executor.journal import schema
 from change_executor.journal.engine import BUSY_MILLISECONDS
 from change_executor.journal.group import MAX_GROUP
-from change_executor.journal.handing_in import MAX_ON_LOOP, HandedIn, Slowness
+from shared.handing_in import MAX_ON_LOOP, HandedIn, Slowness
 from tests.change_executor.journal.clock import new_proposal
 
 if TYPE_CHECKING:
@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 
     from change_executor.journal.journal import Journal, Writing
 
+    Act = Callable[[Writing], str]
+
 MANY = 3 * MAX_GROUP
 # Seconds; nothing here waits for more than the machine.
 DEADLINE = 30.0
 
 
 @pytest.fixture
-def handed_in(journal: Journal) -> Iterator[HandedIn]:
-    made = HandedIn(journal)
+def handed_in(journal: Journal) -> Iterator[HandedIn[Act]]:
+    made: HandedIn[Act] = HandedIn(journal, "journal", MAX_GROUP)
     yield made
     made.close()
 
@@ -47,9 +49,10 @@ def refused(writing: Writing) -> str:
     raise ZeroDivisionError
 
 
-def all_at_once(handed_in: HandedIn, acts: list[Callable[[Writing], str]]) -> list[str | BaseException]:
+def all_at_once(handed_in: HandedIn[Act], acts: list[Callable[[Writing], str]]) -> list[str | BaseException]:
     async def together() -> list[str | BaseException]:
-        return await asyncio.gather(*(handed_in.write(act) for act in acts), return_exceptions=True)
+        outcomes: list[str | BaseException] = await asyncio.gather(*map(handed_in.write, acts), return_exceptions=True)
+        return outcomes
 
     return asyncio.run(together())
 
@@ -62,7 +65,7 @@ def count(journal: Journal, kind: str) -> int:
         ).scalar_one()
 
 
-def test_all_are_written_in_few_commits(journal: Journal, handed_in: HandedIn) -> None:
+def test_all_are_written_in_few_commits(journal: Journal, handed_in: HandedIn[Act]) -> None:
     commits: list[object] = []
     event.listen(journal._writer, "commit", commits.append)
     # A commit holds no more than a group, of which the loop writes a part at a time.
@@ -71,7 +74,7 @@ def test_all_are_written_in_few_commits(journal: Journal, handed_in: HandedIn) -
     assert -(-MANY // MAX_GROUP) <= len(commits) <= -(-MANY // MAX_ON_LOOP)
 
 
-def test_what_one_did_wrong_is_taken_back_alone_and_told_to_it(journal: Journal, handed_in: HandedIn) -> None:
+def test_what_one_did_wrong_is_taken_back_alone_and_told_to_it(journal: Journal, handed_in: HandedIn[Act]) -> None:
     outcomes = all_at_once(handed_in, [append, refused, append] * 5)
     assert [str, ZeroDivisionError, str] * 5 == [type(each) for each in outcomes]
     assert (10, 0) == (count(journal, "test:event"), count(journal, "test:refused"))
@@ -79,7 +82,7 @@ def test_what_one_did_wrong_is_taken_back_alone_and_told_to_it(journal: Journal,
         assert 0 == connection.execute(select(func.count()).select_from(schema.proposals)).scalar_one()
 
 
-def test_nobody_is_answered_before_the_commit(journal: Journal, handed_in: HandedIn) -> None:
+def test_nobody_is_answered_before_the_commit(journal: Journal, handed_in: HandedIn[Act]) -> None:
     reached, holds = threading.Event(), threading.Event()
 
     def held(_: object) -> None:
@@ -100,7 +103,7 @@ def test_nobody_is_answered_before_the_commit(journal: Journal, handed_in: Hande
 
 
 def test_a_commit_that_fails_fails_for_all_of_it_and_the_next_one_goes_on(
-    journal: Journal, handed_in: HandedIn
+    journal: Journal, handed_in: HandedIn[Act]
 ) -> None:
     failing = [True]
 
@@ -117,7 +120,7 @@ def test_a_commit_that_fails_fails_for_all_of_it_and_the_next_one_goes_on(
     assert 1 == count(journal, "test:event")
 
 
-def test_acts_of_several_loops_are_answered_in_their_own(journal: Journal, handed_in: HandedIn) -> None:
+def test_acts_of_several_loops_are_answered_in_their_own(journal: Journal, handed_in: HandedIn[Act]) -> None:
     outcomes: list[str | BaseException] = []
 
     def run() -> None:
@@ -132,7 +135,7 @@ def test_acts_of_several_loops_are_answered_in_their_own(journal: Journal, hande
     assert {str} == {type(each) for each in outcomes}
 
 
-def test_what_was_handed_in_is_written_though_nobody_waits_any_more(journal: Journal, handed_in: HandedIn) -> None:
+def test_what_was_handed_in_is_written_though_nobody_waits_any_more(journal: Journal, handed_in: HandedIn[Act]) -> None:
     async def asked() -> None:
         waiting = asyncio.ensure_future(handed_in.write(append))
         await asyncio.sleep(0)
@@ -144,7 +147,7 @@ def test_what_was_handed_in_is_written_though_nobody_waits_any_more(journal: Jou
 
 
 def test_one_that_goes_away_holds_up_no_other_of_its_commit_and_all_are_written_in_their_order(
-    journal: Journal, handed_in: HandedIn
+    journal: Journal, handed_in: HandedIn[Act]
 ) -> None:
     reached, holds = threading.Event(), threading.Event()
 
@@ -176,7 +179,9 @@ def test_one_that_goes_away_holds_up_no_other_of_its_commit_and_all_are_written_
     assert ["first", "a", "b", "c"] == subjects
 
 
-def test_what_a_loop_that_ended_had_no_time_for_is_written_at_the_end(journal: Journal, handed_in: HandedIn) -> None:
+def test_what_a_loop_that_ended_had_no_time_for_is_written_at_the_end(
+    journal: Journal, handed_in: HandedIn[Act]
+) -> None:
     loop = asyncio.new_event_loop()
     waiting = loop.create_task(handed_in.write(append))
     # It hands in, and the loop does not run again.
@@ -190,13 +195,13 @@ def test_what_a_loop_that_ended_had_no_time_for_is_written_at_the_end(journal: J
     loop.close()
 
 
-def test_what_comes_after_the_end_is_written_by_the_loop(journal: Journal, handed_in: HandedIn) -> None:
+def test_what_comes_after_the_end_is_written_by_the_loop(journal: Journal, handed_in: HandedIn[Act]) -> None:
     handed_in.close()
     assert [str] * 3 == [type(each) for each in all_at_once(handed_in, [append] * 3)]
     assert 3 == count(journal, "test:event")
 
 
-def test_acts_are_written_on_the_loop_and_committed_beside_it(journal: Journal, handed_in: HandedIn) -> None:
+def test_acts_are_written_on_the_loop_and_committed_beside_it(journal: Journal, handed_in: HandedIn[Act]) -> None:
     acting, committing = [], []
 
     def watched(writing: Writing) -> str:
@@ -212,7 +217,7 @@ def test_acts_are_written_on_the_loop_and_committed_beside_it(journal: Journal, 
     assert threading.get_ident() not in committing
 
 
-def test_the_loop_waits_for_no_turn(journal: Journal, handed_in: HandedIn) -> None:
+def test_the_loop_waits_for_no_turn(journal: Journal, handed_in: HandedIn[Act]) -> None:
     all_at_once(handed_in, [append])
     begun, holds = threading.Event(), threading.Event()
 
@@ -265,7 +270,9 @@ def test_the_loop_waits_for_no_lock_of_another_process(journal: Journal, url: st
 
 
 def test_after_acts_that_took_the_loop_long_a_thread_writes(journal: Journal) -> None:
-    handed_in, acting = HandedIn(journal, Slowness(seconds=-1.0, apart_seconds=3600.0)), []
+    slowness = Slowness(seconds=-1.0, apart_seconds=3600.0)
+    handed_in: HandedIn[Act] = HandedIn(journal, "journal", MAX_GROUP, slowness)
+    acting: list[int] = []
 
     def watched(writing: Writing) -> str:
         acting.append(threading.get_ident() == threading.main_thread().ident)
@@ -279,7 +286,7 @@ def test_after_acts_that_took_the_loop_long_a_thread_writes(journal: Journal) ->
     assert 4 == count(journal, "test:event")
 
 
-def test_the_commit_waits_for_none_of_the_loops_threads(journal: Journal, handed_in: HandedIn) -> None:
+def test_the_commit_waits_for_none_of_the_loops_threads(journal: Journal, handed_in: HandedIn[Act]) -> None:
     all_at_once(handed_in, [append])
 
     def write_beside() -> None:
@@ -302,7 +309,7 @@ def test_the_commit_waits_for_none_of_the_loops_threads(journal: Journal, handed
     assert 3 == count(journal, "test:event")
 
 
-def test_an_act_that_would_wait_for_its_own_turn_is_told_so(journal: Journal, handed_in: HandedIn) -> None:
+def test_an_act_that_would_wait_for_its_own_turn_is_told_so(journal: Journal, handed_in: HandedIn[Act]) -> None:
     def writes_inside(_: Writing) -> str:
         with journal.writing() as writing:
             return append(writing)

@@ -14,16 +14,27 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from change_executor.journal.group import MAX_GROUP
-from change_executor.journal.journal import Journal, Writing
-
-_Found = TypeVar("_Found")
-_HandedIn = tuple[Callable[[Writing], Any], "asyncio.Future[Any]"]
+_Act = TypeVar("_Act")
+_Act_contra = TypeVar("_Act_contra", contravariant=True)
+_HandedIn = tuple[_Act, "asyncio.Future[Any]"]
 
 # An act takes the loop 0.15 ms, so all that the loop serves waits up to five for a batch.
 MAX_ON_LOOP: Final = 32
+
+
+class Book(Protocol[_Act_contra]):
+    """What acts are written in; each act has one outcome, or the exception that it ended with."""
+
+    def write_all(self, acts: Sequence[_Act_contra]) -> Sequence[Any]:
+        """Let acts write in one transaction, waiting for the turn; return the outcomes after the commit."""
+
+    def begin_all(self, acts: Sequence[_Act_contra]) -> Callable[[], Sequence[Any]] | None:
+        """Let acts write as `write_all` does, waiting for nobody; return what commits, to be called by any thread.
+
+        None where one would have to wait; then no act was written, nor where it raises.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +48,30 @@ class Slowness:
     apart_seconds: float = 1.0
 
 
-class HandedIn:
-    """The acts of a journal's event loops; thread-safe."""
+class HandedIn(Generic[_Act]):
+    """The acts of event loops; thread-safe. `close` when done.
 
-    def __init__(self, journal: Journal, slowness: Slowness | None = None) -> None:
-        self._journal = journal
+    `name` is that of its thread, and `most` how many acts it has written at a time.
+    """
+
+    def __init__(self, book: Book[_Act], name: str, most: int, slowness: Slowness | None = None) -> None:
+        self._book, self._most = book, most
         self._slowness = slowness or Slowness()
         self._apart_until = -math.inf
         self._lock = threading.Lock()
-        self._waiting: deque[_HandedIn] = deque()
+        self._waiting: deque[_HandedIn[_Act]] = deque()
         self._is_writing = False
         # Not one of the loop's threads: all of those may wait for the turn that is held until this one commits.
-        self._committing = ThreadPoolExecutor(1, "journal")
+        self._committing = ThreadPoolExecutor(1, name)
 
-    async def write(self, act: Callable[[Writing], _Found]) -> _Found:
-        """Let an act write in a transaction of the journal; return what it returned, after the commit.
+    async def write(self, act: _Act) -> Any:  # noqa: ANN401 - whatever the book makes of the act
+        """Let an act be written; return its outcome, or raise it, after the commit.
 
-        Raises what it raised, after the commit of the others, and `JournalUnavailable`. An act that was handed in is
-        written, whoever still waits for it; it may be called twice (`Journal.write_all`).
+        Raises what the book raises for all of them. An act that was handed in is written, whoever still waits for it;
+        the book may write it twice, where it takes back what it wrote before.
         """
         loop = asyncio.get_running_loop()
-        ended: asyncio.Future[_Found] = loop.create_future()
+        ended: asyncio.Future[Any] = loop.create_future()
         with self._lock:
             self._waiting.append((act, ended))
             begins, self._is_writing = not self._is_writing, True
@@ -76,25 +90,26 @@ class HandedIn:
         if not batch:
             return
         acts = [act for act, _ in batch]
-        commit = self._begun(loop, acts) or partial(self._journal.write_all, acts)
+        commit = self._begun(loop, acts) or partial(self._book.write_all, acts)
         try:
             self._committing.submit(self._end, commit, batch)
         except RuntimeError:
             # It is closed: there is no thread any more, and the turn must end.
             self._end(commit, batch)
 
-    def _begun(
-        self, loop: asyncio.AbstractEventLoop, acts: Sequence[Callable[[Writing], Any]]
-    ) -> Callable[[], Sequence[Any]] | None:
+    def _begun(self, loop: asyncio.AbstractEventLoop, acts: Sequence[_Act]) -> Callable[[], Sequence[Any]] | None:
         began = loop.time()
         if began < self._apart_until:
             return None
-        commit = self._journal.begin_all(acts)
+        commit = None
+        # The thread meets it again, and tells it.
+        with suppress(Exception):
+            commit = self._book.begin_all(acts)
         if loop.time() - began > self._slowness.seconds:
             self._apart_until = loop.time() + self._slowness.apart_seconds
         return commit
 
-    def _end(self, commit: Callable[[], Sequence[Any]], batch: list[_HandedIn]) -> None:
+    def _end(self, commit: Callable[[], Sequence[Any]], batch: list[_HandedIn[_Act]]) -> None:
         _tell(batch, commit)
         with self._lock:
             self._is_writing = bool(self._waiting)
@@ -108,17 +123,17 @@ class HandedIn:
             self._write_apart()
 
     def _write_apart(self) -> None:
-        while batch := self._next(MAX_GROUP):
-            _tell(batch, partial(self._journal.write_all, [act for act, _ in batch]))
+        while batch := self._next(self._most):
+            _tell(batch, partial(self._book.write_all, [act for act, _ in batch]))
 
-    def _next(self, most: int) -> list[_HandedIn]:
+    def _next(self, most: int) -> list[_HandedIn[_Act]]:
         with self._lock:
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), most))]
             self._is_writing = bool(batch)
         return batch
 
 
-def _tell(batch: Sequence[_HandedIn], commit: Callable[[], Sequence[Any]]) -> None:
+def _tell(batch: Sequence[_HandedIn[_Act]], commit: Callable[[], Sequence[Any]]) -> None:
     outcomes: Sequence[Any]
     try:
         outcomes = commit()
