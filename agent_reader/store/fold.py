@@ -31,8 +31,7 @@ _RUN_PIECE: Final = 30
 
 # What normalisation would make letters and digits of, and join to the word or number beside it: the number sign of
 # Cyrillic mail, trade marks, fractions (parted on both sides), and the raised endings of numbers (parted after).
-_PARTED: Final = re.compile("([\u2116\u2120-\u2122\u213b\u00bc-\u00be\u2150-\u215f\u2189])")
-_PARTED_AFTER: Final = re.compile("([\u00aa\u00ba])")
+_PARTED: Final = re.compile("([\u2116\u2120-\u2122\u213b\u00bc-\u00be\u2150-\u215f\u2189])|([\u00aa\u00ba])")
 
 # Letters that normalisation leaves as they are, and that few who search have on their keyboard: with a stroke, or
 # joined; the Arabic letters that Persian and Arabic keyboards spell apart; digits, from the zero of each script on.
@@ -48,6 +47,8 @@ _LETTERS: Final = {
     for zero in "\u0660\u06f0\u0966\u09e6\u0a66\u0ae6\u0be6\u0c66\u0ce6\u0d66\u0e50\u0ed0\u1040\u17e0"
     for value in range(10)
 }
+
+_LETTER: Final = re.compile(f"[{''.join(map(chr, _LETTERS))}]")
 
 # Symbols that people do search for; none that mail draws lines and lists with.
 _EMOJI: Final = (
@@ -134,10 +135,20 @@ def _plain_letter(letter: str) -> str | None:
 
 def _fold_any(text: str) -> str:
     text = _LONG_RUN.sub(_in_pieces, _UNSEEN.sub("", text))
-    text = _PARTED_AFTER.sub(r"\1 ", _PARTED.sub(r" \1 ", text))
+    text = _PARTED.sub(_parted, text)
     text = unicodedata.normalize("NFKC", text).casefold()
-    text = unicodedata.normalize("NFC", _UNSEEN.sub("", unicodedata.normalize("NFD", text))).translate(_LETTERS)
+    text = unicodedata.normalize("NFC", _UNSEEN.sub("", unicodedata.normalize("NFD", text)))
+    # Few letters are one of them, and to look for those costs less than to ask a table for each.
+    text = _LETTER.sub(_plain_of, text)
     return " ".join(_UNSPACED.sub(r" \1 ", _NOT_WORD.sub(" ", text)).split())
+
+
+def _parted(symbol: re.Match[str]) -> str:
+    return f" {symbol[1]} " if symbol[1] else f"{symbol[2]} "
+
+
+def _plain_of(letter: re.Match[str]) -> str:
+    return _LETTERS[ord(letter[0])]
 
 
 def sort_order(text: str) -> str:
