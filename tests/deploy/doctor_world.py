@@ -137,6 +137,12 @@ def installed_tree() -> Iterator[World]:
 
 
 def write_settings(world: World) -> None:
+    """Both houses' folders, secrets and files, and their settings."""
+    _make_files(world)
+    _write_configs(world)
+
+
+def _make_files(world: World) -> None:
     owned(world.etc, "root", 0o755)
     owned(world.etc / "secrets", "root", 0o700)
     for house, owner, names in (
@@ -149,6 +155,9 @@ def write_settings(world: World) -> None:
         for name in names:
             (world.state(house) / name).touch()
             owned(world.state(house) / name, owner, 0o600)
+
+
+def _write_configs(world: World) -> None:
     world.config("reader").write_text(
         f"""[server]
 socket = "{world.socket}"

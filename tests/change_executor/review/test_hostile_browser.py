@@ -191,21 +191,7 @@ def test_a_form_or_an_attribute_that_got_into_the_page_presses_nothing(
             tab.close()
         assert [] == sent, injected
     # A person who is fooled into a click presses nothing of the page either.
-    clicked = 0
-    # Each open page listens on a connection, and Chromium has six for one server.
-    page.context.route(f"{review_page.url}/events**", lambda route: route.abort())
-    for injected in _gadgets(attacker.url):
-        for number in itertools.count():
-            # Each stays open to the end, so that what it sends is not cut off.
-            tab = page.context.new_page()
-            tab.route(item, partial(_inject, injected))
-            tab.goto(item)
-            buttons = tab.locator(".injected button, .injected a[href]")
-            if number >= buttons.count():
-                break
-            buttons.nth(number).dispatch_event("click")
-            tab.wait_for_load_state()
-            clicked += 1
+    clicked = _clicked_one_by_one(review_page, page, item, _gadgets(attacker.url))
     assert clicked == sum(each.count("<button") + each.count("<a ") for each in _gadgets(attacker.url))
     # What is sent to the page itself arrives, and is refused: it does not know what the session's own forms know.
     page.route(item, partial(_inject, _wrapped([each for each in FORMS if "action='/stop'" in each])))
@@ -217,6 +203,26 @@ def test_a_form_or_an_attribute_that_got_into_the_page_presses_nothing(
     assert [] == [each for each in attacker.requests if each not in {"/ping", "/reload"}]
     with review_page.journal.reading() as connection:
         assert not connection.exec_driver_sql("SELECT 1 FROM switches").first()
+
+
+def _clicked_one_by_one(review_page: ReviewPage, page: Page, item: str, gadgets: list[str]) -> int:
+    """Click each button and link that got into the item's page; how many there were."""
+    clicked = 0
+    # Each open page listens on a connection, and Chromium has six for one server.
+    page.context.route(f"{review_page.url}/events**", lambda route: route.abort())
+    for injected in gadgets:
+        for number in itertools.count():
+            # Each stays open to the end, so that what it sends is not cut off.
+            tab = page.context.new_page()
+            tab.route(item, partial(_inject, injected))
+            tab.goto(item)
+            buttons = tab.locator(".injected button, .injected a[href]")
+            if number >= buttons.count():
+                break
+            buttons.nth(number).dispatch_event("click")
+            tab.wait_for_load_state()
+            clicked += 1
+    return clicked
 
 
 def _inject(injected: str, route: Route) -> None:

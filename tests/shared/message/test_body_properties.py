@@ -1,0 +1,87 @@
+"""RFC 8621 §4.2: what is asked of a message's body, by properties and flags; and the preview (§4.1.4)."""
+
+from typing import Any
+
+import pytest
+
+from shared.message import (
+    DEFAULT_BODY_PROPERTIES,
+    DEFAULT_EMAIL_PROPERTIES,
+    BadHeaderProperty,
+    UnknownProperty,
+    check_properties,
+    email_json,
+    parse,
+    preview,
+)
+from tests.shared.message.mail import entity, multipart
+
+
+@pytest.mark.statement("137")
+def test_body_values_are_those_that_the_flags_ask_for() -> None:
+    message = parse(
+        multipart(
+            "mixed",
+            multipart("alternative", entity("text/plain", "A"), entity("text/html", "B"), boundary="i"),
+            entity("text/csv", "C", "Content-Disposition: attachment"),
+            entity("image/png", "D"),
+        )
+    )
+
+    def fetched(**flags: bool) -> list[str]:
+        values: Any = email_json(message, properties=["bodyValues"], **flags)["bodyValues"]  # type: ignore[arg-type]  # flags only
+        return sorted(value["value"] for value in values.values())
+
+    assert fetched() == []
+    assert fetched(fetch_text=True) == ["A"]
+    assert fetched(fetch_html=True) == ["B"]
+    assert fetched(fetch_all=True) == ["A", "B", "C"]
+
+
+@pytest.mark.statement("126")
+def test_the_default_properties_are_those_of_rfc_8621() -> None:
+    assert (24, 10) == (len(DEFAULT_EMAIL_PROPERTIES), len(DEFAULT_BODY_PROPERTIES))
+    check_properties(DEFAULT_EMAIL_PROPERTIES, DEFAULT_BODY_PROPERTIES)
+
+
+@pytest.mark.statement("146")
+def test_header_fields_are_body_properties_too_and_no_property_gives_empty_objects() -> None:
+    message = parse(entity("text/plain", "A", "X-A: =?utf-8?Q?b?="))
+    spelled = "header:x-a:asText"
+    assert email_json(message, properties=["textBody"], body_properties=[spelled]) == {"textBody": [{spelled: "b"}]}
+    assert email_json(message, properties=["textBody"], body_properties=[]) == {"textBody": [{}]}
+
+
+@pytest.mark.parametrize(
+    ("properties", "body_properties", "error"),
+    [
+        (["nothing"], [], UnknownProperty),
+        ([], ["nothing"], UnknownProperty),
+        (["subParts"], [], UnknownProperty),
+        (["header:From:asDate"], [], BadHeaderProperty),
+        ([], ["header:"], BadHeaderProperty),
+    ],
+)
+@pytest.mark.statement("146")
+def test_unknown_properties_are_refused(
+    properties: list[str], body_properties: list[str], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        check_properties(properties, body_properties)
+
+
+@pytest.mark.statement("145")
+def test_the_preview_says_something() -> None:
+    html = (
+        '<div style="display:none">&zwnj;&nbsp;&zwnj;</div><a href="https://a.test">View in browser</a>'
+        "<p>The   van\ncomes at <b>nine</b>.</p>"
+    )
+    assert preview(parse(entity("text/html", html))) == "The van comes at nine."
+    assert preview(parse(entity("application/pdf", "x"))) == ""
+    assert len(preview(parse(entity("text/plain", "word " * 1_000)))) <= 256
+
+
+def test_a_preview_skips_pictures_and_drawn_rules_unless_there_is_nothing_else() -> None:
+    html = '<img alt="Logo"><p>News</p><hr><p>The van comes.</p>'
+    assert preview(parse(entity("text/html", html))) == "News The van comes."
+    assert preview(parse(entity("text/html", '<img alt="Logo">'))) == "[image: Logo]"
