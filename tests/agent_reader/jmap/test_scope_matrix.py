@@ -250,7 +250,7 @@ async def test_each_filter_finds_of_what_is_inside_what_the_whole_would(here: Wo
     filters = [
         each
         for each in _filters(here)
-        if each.get("inMailbox", next(iter(shown), "")) in shown
+        if ("inMailbox" not in each or each["inMailbox"] in shown)
         and "Thread" not in str(each)
         and "body" not in str(each)
     ]
@@ -263,8 +263,8 @@ async def test_each_filter_finds_of_what_is_inside_what_the_whole_would(here: Wo
         if limits.depth is Depth.HEADERS and asked.get("text") == "hello":
             expected = []
         assert expected == found["ids"], asked
-    # Of a page that holds less than all, counting is a question of its own.
-    counted = [("Email/query", {"filter": each, "limit": 1, "calculateTotal": True}) for each in filters]
+    # From the end: counted before it is known what there is.
+    counted = [("Email/query", {"filter": each, "position": -1, "calculateTotal": True}) for each in filters]
     by_thread = [(name, arguments | {"collapseThreads": True}) for name, arguments in counted]
     threads = {letter.id: here.thread_ids()[letter.number] for letter in here.mail}
     totals = [answer["total"] for _, answer in await ask(here, scope, *counted, *by_thread)]
