@@ -127,6 +127,20 @@ async def test_every_door_is_charged_and_refuses_with_retry_after(served: World)
 
 
 @pytest.mark.anyio
+async def test_a_token_whose_hour_is_spent_is_told_nothing_for_nothing(served: World) -> None:
+    """An answer without octets is charged nothing, and tells what is there all the same."""
+    served.tokens["spent"] = token = served.access.create_token("spent", budget=10).text
+    agent = served.access.authenticate(f"Bearer {token}")
+    assert isinstance(agent, Agent)
+    served.access.budgets.charge(agent, 10)
+    blob_id = f"B{served.mail[0].id[1:]}"
+    async with served.client("spent") as client:
+        for http_method, fields in (("HEAD", {}), ("GET", {"If-None-Match": f'"{blob_id}"'})):
+            answer = await client.request(http_method, f"/jmap/download/{ACCOUNT}/{blob_id}/x", headers=fields)
+            assert 429 == answer.status_code
+
+
+@pytest.mark.anyio
 async def test_a_stream_that_has_nothing_to_tell_ends_with_its_token(served: World, tmp_path: Path) -> None:
     token = served.access.create_token("listener")
     began, sent = asyncio.Event(), list[Any]()
