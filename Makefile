@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: environment demo test check fuzz bench bench-query bench-email-get bench-context bench-start-up gullible bench-sync mirror-long executor-long soak review-walk review-pictures real-mail mcp-conformance jmap-clients jmap-oracle jmap-fuzz system format lock clean
+.PHONY: environment demo test check docs fuzz bench bench-query bench-email-get bench-context bench-start-up gullible bench-sync mirror-long executor-long soak review-walk review-pictures real-mail mcp-conformance jmap-clients jmap-oracle jmap-fuzz system format lock clean
 
 environment: ## both programs in .venv, to run them by hand
 	@deploy/environment demo $(VENV)

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from shared.problem import MEDIA_TYPE, Problem
 from shared.tcp_peer import uid_of_tcp_peer
 from shared.unix_peer import uid_of_unix_peer
 
@@ -25,6 +27,8 @@ BACKLOG: Final = 128
 # two. However many there are, the next one finds a place; and who comes through one proxy has enough of them.
 _TIMES_WHAT_IS_FREE: Final = 2
 
+_CLOSING: Final = (("connection", "close"), ("cache-control", "no-store"), ("x-content-type-options", "nosniff"))
+
 # RFC 4291 §2.5.4: what one subscriber has of IPv6 addresses.
 _SUBSCRIBERS_BITS: Final = 64
 
@@ -35,6 +39,13 @@ class Peer:
 
     network: str
     uid: int | None
+
+
+def malformed_http() -> Problem:
+    """Refuse what cannot be read as a request at all."""
+    return Problem(
+        400, "malformed_http", "This is no request of HTTP/1.1.", "Let a library of HTTP/1.1 write the request."
+    )
 
 
 def peer_of(connection: Any) -> Peer:  # noqa: ANN401 - a socket, or asyncio's wrapper of one
@@ -107,6 +118,16 @@ class BoundedProtocol(H11Protocol):
         """End the connection, and give its place back at once: its end is told in a later round of the loop."""
         self.connections.discard(self)
         self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words say less
+        """Refuse what is no HTTP/1.1, and close; where an answer has begun there is no telling any more."""
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            body = malformed_http().encoded()
+            headers = [("content-type", MEDIA_TYPE), ("content-length", str(len(body))), *_CLOSING]
+            head = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
+            for event in (head, h11.Data(data=body), h11.EndOfMessage()):
+                self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of the timer too."""

