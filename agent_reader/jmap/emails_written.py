@@ -24,8 +24,7 @@ class EmailsWritten:
         sheet = self._asking.sheet
         if sheet.octets + len(email) > self._asking.limits.max_answer_octets:
             raise too_large()
-        sheet.write(b"," if self._shown else self._opening)
-        sheet.write(email)
+        sheet.write((b"," if self._shown else self._opening) + email)
         self._shown.append(shown)
 
     def put_parsed(self, blob_id: str, email: Mapping[str, Any], email_id: str) -> None:

@@ -62,17 +62,17 @@ def email_get_as_asked(
     """Give each Email that was asked for to `put`, in order, and return the ids that are not found.
 
     One message is in memory at a time; `put` writes it down, or raises where there is no room for it. How many ids may
-    be named is the caller's business. `go_on` is called before each message and raises where nobody waits for the rest.
+    be named is the caller's business. `go_on` is called before a message is written anew; it raises where nobody waits.
     """
     missing = dict.fromkeys(asked.ids or ())
     content, question = ContentAsked(asked), digest_of(replace(asked, ids=None))
     ids, row, has_to_read = list(missing), row_asked(content.names), bool(content.names.of_message)
     with closing(snapshot.each_email(ids, with_documents=has_to_read)) as emails:
         for email in emails:
-            go_on()
             del missing[email.id]
             written = snapshot.written.find(email.id, question, email.source)
             if written is None:
+                go_on()
                 written = _written(snapshot, email, content, go_on)
                 if is_whole(email, has_to_read=has_to_read):
                     snapshot.written.keep(email.id, question, email.source, written)
@@ -100,7 +100,7 @@ def is_whole(email: StoredEmail, *, has_to_read: bool) -> bool:
     return email.source[1] is not None or not has_to_read
 
 
-# Properties that are asked for and may change, and what tells each of an Email: they are never kept.
+# Properties that are asked for and may change, and what tells each of an Email.
 Row = Sequence[tuple[str, Callable[[StoredEmail], Any]]]
 
 
@@ -111,9 +111,7 @@ def row_asked(names: Names) -> Row:
 
 def joined(email: StoredEmail, row: Row, written: Written) -> tuple[bytes, ShownEmail]:
     """Return the JSON of an Email, and what of it the read log is to know."""
-    octets = row_of(email, row)
-    if written.members:
-        octets = b"%b,%b}" % (octets[:-1], written.members)
+    octets = written.whole(email.row, lambda: row_of(email, row))
     return octets, ShownEmail(email.id, written.has_text, written.parts)
 
 

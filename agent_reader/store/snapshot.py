@@ -21,7 +21,7 @@ from agent_reader.store.scoped import Hidden
 from agent_reader.store.selection import Selection, without_bodies
 from agent_reader.store.statements import Order, Statement, count_statement, hits_of, rows_statement
 from agent_reader.store.thread_pages import ThreadPages, TooManyThreads
-from agent_reader.store.written import MOST_OF_ONE, Source, WrittenEmails, WrittenOfAccount
+from agent_reader.store.written import MOST_OF_ONE, Row, Source, WrittenEmails, WrittenOfAccount
 from shared.message import JSON, Message
 
 # A look at the clock costs a microsecond; so many steps of SQLite some hundreds, some thousands with headers read.
@@ -102,6 +102,11 @@ class StoredEmail(msgspec.Struct, frozen=True, dict=True):
     size: int
     depth: Depth
     source: Source
+
+    @property
+    def row(self) -> Row:
+        """What of it may change, and its id."""
+        return self.id, self.thread_id, self.mailbox_ids, self.keywords, self.received_at
 
     @cached_property
     def summary(self) -> Mapping[str, JSON]:
@@ -249,8 +254,9 @@ class Snapshot:
         Whoever may leave before the end closes it: a statement that goes on would keep this state for the next view.
         """
         mailbox_ids = {mailbox.key: mailbox.id for mailbox in self.mailboxes()}
-        # Most Emails of a page lie in the same mailboxes.
+        # Most Emails of a page lie in the same mailboxes and have the same keywords.
         ids_of = cache(lambda places: tuple([mailbox_ids[place] for place in _array(places)]))
+        keywords_of = cache(_array)
         most_octets = MOST_OF_ONE if with_documents else -1
         rows = self.connection.execute(_EMAILS, (most_octets, json.dumps(list(email_ids))))
         try:
@@ -260,7 +266,7 @@ class Snapshot:
                     email_id,
                     thread_id,
                     ids_of(places),
-                    _array(keywords),
+                    keywords_of(keywords),
                     datetime.fromtimestamp(received_at, UTC),
                     size,
                     self.scope.depth,

@@ -2,13 +2,14 @@
 
 What an Email holds never changes, its mailboxes and keywords aside (RFC 8621 §4). Each piece lies here beside the very
 octets of the file that it was made from, and is given again only for the same octets, the same depth and the same
-question. So nothing here decides whether a message is seen, or how much of it is still kept: the database says that in
-each request, and whatever it says otherwise than before is written anew.
+question; and the whole of an Email for the same mailboxes and keywords, as the view that asks has them. So nothing here
+decides whether a message is seen, or how much of it is still kept: the database says that in each request, and whatever
+it says otherwise than before is written anew.
 """
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -28,9 +29,13 @@ Source = tuple[bytes, bytes | None]
 _Place = tuple[str, str, Depth, bytes]
 
 
-@dataclass(frozen=True, slots=True)
+# What may change of an Email, as its row has it.
+Row = tuple[Hashable, ...]
+
+
+@dataclass(slots=True)
 class Written:
-    """What an answer says of an Email's content.
+    """What an answer says of an Email's content; nobody changes it.
 
     `members` is JSON: members of an object, without its braces. `parts` names what is shown of the message, for the
     read log; `has_text` whether text of its body is. `cut` is JSON too, one value for each text that goes on.
@@ -40,6 +45,19 @@ class Written:
     parts: tuple[str, ...] = ()
     has_text: bool = False
     cut: tuple[bytes, ...] = ()
+    # The whole Email as it was given last, and the row that it was written from.
+    _last: tuple[Row, bytes] | None = field(default=None, init=False, repr=False, compare=False)
+
+    def whole(self, row: Row, write: Callable[[], bytes]) -> bytes:
+        """Return the JSON of the Email; `write` gives that of its row, which is asked for where it is another one."""
+        last = self._last
+        if last is not None and last[0] == row:
+            return last[1]
+        octets = write()
+        if self.members:
+            octets = b"%b,%b}" % (octets[:-1], self.members)
+        self._last = row, octets
+        return octets
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +146,5 @@ class WrittenOfAccount:
 def _octets(source: Source, written: Written) -> int:
     summary, packed = source
     names = _PART_OCTETS * (len(written.parts) + len(written.cut)) + sum(map(len, written.parts + written.cut))
-    return _LEAST_OCTETS + len(summary) + len(packed or b"") + len(written.members) + names
+    # Once by themselves, and once in the whole Email.
+    return _LEAST_OCTETS + len(summary) + len(packed or b"") + 2 * len(written.members) + names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ import pytest
 from agent_reader.keep import Keep, Retention
 from agent_reader.query import email_get_as_asked, parse_agent_email_get, parse_email_get
 from agent_reader.query.agent_email_get import agent_email_get
+from agent_reader.query.email_get import _ROW
 from agent_reader.query.shown_email import ShownEmail
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import Store, document
@@ -98,14 +99,38 @@ def test_another_question_reads_again(account: Mirrored, unpacked: list[bytes]) 
     assert len(unpacked) == len(answers) == len({msgspec.json.encode(each) for each in answers})
 
 
-def test_what_may_change_is_never_kept(account: Mirrored, unpacked: list[bytes]) -> None:
+def test_what_may_change_is_said_as_it_is_now_and_as_the_view_has_it(account: Mirrored, unpacked: list[bytes]) -> None:
     look(account, FIRST)
     account.flag("INBOX", 1, "\\Flagged")
+    assert look(account, FIRST)[0][0]["keywords"] == {"$flagged": True}
     account.add("Archive", fetched(7, FIRST))
     ((email, _),) = look(account, FIRST)
     assert set(email["mailboxIds"]) == {account.mailbox_id("INBOX"), account.mailbox_id("Archive")}
     assert email["keywords"] == {"$flagged": True}
+    # Whoever sees one of the mailboxes hears of that one, whoever asked before.
+    ((email, _),) = look(account, FIRST, scope=Scope(mailboxes=("INBOX",), sign_in_mail=True))
+    assert set(email["mailboxIds"]) == {account.mailbox_id("INBOX")}
+    account.flag("INBOX", 1)
+    ((email, _),) = look(account, FIRST)
+    assert set(email["mailboxIds"]) == {account.mailbox_id("INBOX"), account.mailbox_id("Archive")}
+    assert email["keywords"] == {}
     assert len(unpacked) == 1
+
+
+def test_a_row_is_another_by_each_of_what_may_change(account: Mirrored) -> None:
+    # What the answers say of a row is all there.
+    assert _ROW.keys() == {"id", "threadId", "mailboxIds", "keywords", "receivedAt"}
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        email = snapshot.emails([id_of(FIRST)])[id_of(FIRST)]
+    others: dict[str, Any] = {
+        "id": "M" + "0" * 32,
+        "thread_id": "Tother",
+        "mailbox_ids": ("MBother",),
+        "keywords": ("$other",),
+        "received_at": email.received_at + timedelta(seconds=1),
+    }
+    for name, other in others.items():
+        assert msgspec.structs.replace(email, **{name: other}).row != email.row, name
 
 
 def test_a_token_of_less_depth_gets_no_more_of_it(account: Mirrored) -> None:
@@ -294,8 +319,29 @@ def test_only_what_was_made_from_the_same_octets_is_found() -> None:
     assert view.find("M3", b"question", SOURCE) is None
 
 
+def test_the_whole_of_an_email_is_given_again_for_the_same_row_alone() -> None:
+    asked: list[bytes] = []
+
+    def row(octets: bytes) -> Callable[[], bytes]:
+        def write() -> bytes:
+            asked.append(octets)
+            return octets
+
+        return write
+
+    written = Written(b'"subject":"Tea"')
+    unread, read = ("M1", ("MB1",), ()), ("M1", ("MB1",), ("$seen",))
+    for _ in range(2):
+        assert written.whole(unread, row(b'{"id":"M1"}')) == b'{"id":"M1","subject":"Tea"}'
+    assert written.whole(read, row(b'{"id":"M1","k":1}')) == b'{"id":"M1","k":1,"subject":"Tea"}'
+    assert written.whole(unread, row(b'{"id":"M1"}')) == b'{"id":"M1","subject":"Tea"}'
+    assert Written(b"").whole(unread, row(b'{"id":"M1"}')) == b'{"id":"M1"}'
+    assert len(asked) == 4
+
+
 def test_what_was_not_asked_for_longest_goes_first_and_the_bound_holds() -> None:
-    one = Written(b"x" * 10_000)
+    # Kept by itself and as the end of the whole Email.
+    one = Written(b"x" * 5_000)
     written = WrittenEmails(50_000)
     view = written.seen_by("main", Depth.FULL)
     for number in range(4):
@@ -311,8 +357,8 @@ def test_what_was_not_asked_for_longest_goes_first_and_the_bound_holds() -> None
     view.keep("M5", b"", SOURCE, one)
     assert written.octets == before
     # What is larger than all, or than one may be, pushes nothing out.
-    view.keep("M9", b"", SOURCE, Written(b"x" * 60_000))
-    WrittenEmails().seen_by("main", Depth.FULL).keep("M9", b"", SOURCE, Written(b"x" * MOST_OF_ONE))
+    view.keep("M9", b"", SOURCE, Written(b"x" * 30_000))
+    WrittenEmails().seen_by("main", Depth.FULL).keep("M9", b"", SOURCE, Written(b"x" * (MOST_OF_ONE // 2)))
     assert found == [number for number in range(10) if view.find(f"M{number}", b"", SOURCE)]
     written.forget("main", ["M0", "M3"])
     written.forget("other", ["M4"])
