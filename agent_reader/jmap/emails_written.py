@@ -15,16 +15,15 @@ class EmailsWritten:
     """The member of an answer that holds the Emails, the first of its object: an array (`[]`) or an object (`{}`)."""
 
     def __init__(self, asking: Asking, name: str, brackets: str) -> None:
-        self._asking = asking
+        self._sheet, self._most_octets = asking.sheet, asking.limits.max_answer_octets
         self._opening, self._closing = f'{{"{name}":{brackets[0]}'.encode(), brackets[1].encode()
         self._shown: list[ShownEmail] = []
 
     def put(self, email: bytes, shown: ShownEmail) -> None:
         """Write the JSON of an Email. Raises requestTooLarge where the answer has no room for it."""
-        sheet = self._asking.sheet
-        if sheet.octets + len(email) > self._asking.limits.max_answer_octets:
+        if self._sheet.octets + len(email) > self._most_octets:
             raise too_large()
-        sheet.write((b"," if self._shown else self._opening) + email)
+        self._sheet.write((b"," if self._shown else self._opening) + email)
         self._shown.append(shown)
 
     def put_parsed(self, blob_id: str, email: Mapping[str, Any], email_id: str) -> None:
@@ -35,8 +34,8 @@ class EmailsWritten:
     def found(self, rest: Mapping[str, Any]) -> FoundEmails:
         """Return the rest of the answer, to be written after the Emails."""
         if not self._shown:
-            self._asking.sheet.write(self._opening)
-        self._asking.sheet.write(self._closing)
+            self._sheet.write(self._opening)
+        self._sheet.write(self._closing)
         return FoundEmails(rest, self._shown)
 
     @property

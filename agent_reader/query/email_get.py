@@ -111,7 +111,13 @@ def row_asked(names: Names) -> Row:
 
 def joined(email: StoredEmail, row: Row, written: Written) -> tuple[bytes, ShownEmail]:
     """Return the JSON of an Email, and what of it the read log is to know."""
-    octets = written.whole(email.row, lambda: row_of(email, row))
+    return written.with_row(email.row, lambda: _joined(email, row, written))
+
+
+def _joined(email: StoredEmail, row: Row, written: Written) -> tuple[bytes, ShownEmail]:
+    octets = row_of(email, row)
+    if written.members:
+        octets = b"%b,%b}" % (octets[:-1], written.members)
     return octets, ShownEmail(email.id, written.has_text, written.parts)
 
 

@@ -98,15 +98,21 @@ class StoredEmail(msgspec.Struct, frozen=True, dict=True):
     thread_id: str
     mailbox_ids: tuple[str, ...]
     keywords: tuple[str, ...]
-    received_at: datetime
+    # Seconds since 1970: most answers need no date of it.
+    received: int
     size: int
     depth: Depth
     source: Source
 
     @property
+    def received_at(self) -> datetime:
+        """When it was received, in UTC."""
+        return datetime.fromtimestamp(self.received, UTC)
+
+    @property
     def row(self) -> Row:
         """What of it may change, and its id."""
-        return self.id, self.thread_id, self.mailbox_ids, self.keywords, self.received_at
+        return self.id, self.thread_id, self.mailbox_ids, self.keywords, self.received
 
     @cached_property
     def summary(self) -> Mapping[str, JSON]:
@@ -260,14 +266,14 @@ class Snapshot:
         most_octets = MOST_OF_ONE if with_documents else -1
         rows = self.connection.execute(_EMAILS, (most_octets, json.dumps(list(email_ids))))
         try:
-            for email_id, key, thread_id, keywords, received_at, size, summary, packed, places in rows:
+            for email_id, key, thread_id, keywords, received, size, summary, packed, places in rows:
                 yield StoredEmail(
                     key,
                     email_id,
                     thread_id,
                     ids_of(places),
                     keywords_of(keywords),
-                    datetime.fromtimestamp(received_at, UTC),
+                    received,
                     size,
                     self.scope.depth,
                     (summary, packed),

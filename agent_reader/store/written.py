@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from agent_reader.scope import Depth
 
@@ -29,6 +29,8 @@ Source = tuple[bytes, bytes | None]
 _Place = tuple[str, str, Depth, bytes]
 
 
+_Made = TypeVar("_Made")
+
 # What may change of an Email, as its row has it.
 Row = tuple[Hashable, ...]
 
@@ -45,19 +47,18 @@ class Written:
     parts: tuple[str, ...] = ()
     has_text: bool = False
     cut: tuple[bytes, ...] = ()
-    # The whole Email as it was given last, and the row that it was written from.
-    _last: tuple[Row, bytes] | None = field(default=None, init=False, repr=False, compare=False)
+    # What was made last of it and a row.
+    _last: tuple[Row, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
-    def whole(self, row: Row, write: Callable[[], bytes]) -> bytes:
-        """Return the JSON of the Email; `write` gives that of its row, which is asked for where it is another one."""
+    def with_row(self, row: Row, make: Callable[[], _Made]) -> _Made:
+        """Return what `make` makes of this and a row, or what it made before where the row is the same."""
         last = self._last
         if last is not None and last[0] == row:
-            return last[1]
-        octets = write()
-        if self.members:
-            octets = b"%b,%b}" % (octets[:-1], self.members)
-        self._last = row, octets
-        return octets
+            made: _Made = last[1]
+            return made
+        made = make()
+        self._last = row, made
+        return made
 
 
 @dataclass(frozen=True, slots=True)
