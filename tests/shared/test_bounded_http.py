@@ -134,6 +134,12 @@ def test_what_is_no_request_any_more_ends_an_answer_that_has_begun(caplog: pytes
         # The body is not looked at, so the answer begins before it.
         assert connection.recv(15).startswith(b"HTTP/1.1 200")
         connection.sendall(b"no length\r\n")
+        # Not before the server has seen it: it sends as fast as is read.
+        pause = threading.Event()
+        for _ in range(int(PATIENCE * 100)):
+            if all(each.transport.is_closing() for each in serving.connections):
+                break
+            pause.wait(0.01)
         # A reset where the server had not read all of it.
         with contextlib.suppress(ConnectionResetError):
             while connection.recv(1 << 20):
