@@ -20,7 +20,7 @@ from shared.message.charset import codec_of
 # reading room, as everything does that is taken apart.
 MOST_OCTETS: Final = 256 * 1024
 
-# The end of a document that has places. An older one ends in a checksum, and by chance in this once in 2**64.
+# The end of every document that is packed now. An older one ends in a checksum, and by chance in this once in 2**64.
 _MARK: Final = b"\x00texts\x01\n"
 _LENGTH_OCTETS: Final = 2
 # A message has two texts, as a rule; of one with hundreds it is no loss that it is read as a whole.
@@ -59,13 +59,21 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def with_places(packed: bytes, unpacked: bytes, lists: BodyLists) -> bytes:
-    """Return a packed document with the places of its body's texts, all of which are kept in it; or as it is."""
+    """Return a packed document with the places of its body's texts, all of which are kept in it, or with none."""
     try:
         places = _Places(_places(unpacked, lists.text_body), _places(unpacked, lists.html_body))
     except _NotPlain:
-        return packed
-    encoded = msgspec.msgpack.encode(places)
-    return b"%b%b%b%b" % (packed, encoded, len(encoded).to_bytes(_LENGTH_OCTETS), _MARK)
+        return without_places(packed)
+    return _closed(packed, msgspec.msgpack.encode(places))
+
+
+def without_places(packed: bytes) -> bytes:
+    """Return a packed document that says that it has no places: whoever wrote the message has no say in how it ends."""
+    return _closed(packed, b"")
+
+
+def _closed(packed: bytes, places: bytes) -> bytes:
+    return b"%b%b%b%b" % (packed, places, len(places).to_bytes(_LENGTH_OCTETS), _MARK)
 
 
 def read_texts(packed: bytes, *, of_text: bool, of_html: bool) -> list[BodyText] | None:

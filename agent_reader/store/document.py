@@ -13,7 +13,7 @@ import msgspec
 from agent_reader.keep import Keep
 from agent_reader.scope import Depth
 from agent_reader.store import packing
-from agent_reader.store.body_texts import with_places
+from agent_reader.store.body_texts import with_places, without_places
 from shared.message import BodyLists, HeaderField, Message, Part, body_lists
 
 # A text attachment up to this is worth its place; a larger one (a log, an export) is fetched as a blob.
@@ -141,7 +141,9 @@ def as_deep_as(message: Message, depth: Depth) -> Message:
 def _packed(root: _KeptPart, lists: BodyLists | None) -> bytes:
     unpacked = _ENCODER.encode(root)
     packed = packing.pack(unpacked)
-    return packed if lists is None or not _has_texts(lists) else with_places(packed, unpacked, lists)
+    if lists is None or not _has_texts(lists):
+        return without_places(packed)
+    return with_places(packed, unpacked, lists)
 
 
 def _has_texts(lists: BodyLists) -> bool:
