@@ -35,6 +35,7 @@ from agent_reader.jmap.request import check_content_type, parse_request
 from agent_reader.jmap.sending import SheetResponse
 from agent_reader.jmap.session import ServedAccount, SessionMaker
 from agent_reader.jmap.sheet import Sheet
+from agent_reader.jmap.turns import Turns
 from agent_reader.query import SORT_OPTIONS, BlobReader
 from agent_reader.query.patience import Abandoned
 from agent_reader.state_watch import StateWatch
@@ -138,7 +139,7 @@ class _Endpoints:
         # Each answer says it; an agent comes by one address and place, as a rule.
         self._session_state = lru_cache(maxsize=256)(lambda agent, base_url: sessions.session(agent, base_url)["state"])
         self._threads = anyio.CapacityLimiter(MOST_THREADS)
-        self._attempts, self._room = Attempts(time.monotonic), RoomAtOnce(Abandoned)
+        self._attempts, self._room, self._turns = Attempts(time.monotonic), RoomAtOnce(Abandoned), Turns()
         self._large_bodies = LargeBodies(dispatch.limits.max_small_body_octets)
         self.download, self.event_source = downloads.answer, event_sources.answer
 
@@ -160,7 +161,7 @@ class _Endpoints:
                 shown = self._tried(work, agent, len(untrusted_body))
                 if shown is None:
                     sheet.cut(0)
-                    async with watched(request) as is_gone:
+                    async with watched(request) as is_gone, self._turns.turn():
                         # One hop for everything that blocks.
                         shown = await anyio.to_thread.run_sync(work, is_gone, limiter=self._threads)
             # Charged and on record before anything leaves; where either fails, nothing leaves.
