@@ -3,9 +3,11 @@
 The person decides here while agents, and whoever else has a process on this machine, may try to be in the way.
 """
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from change_executor.peers import PeerProtocol, PeerUidGate
+from shared.problem import Problem
 
 
 class ListenerProtocol(PeerProtocol):
@@ -42,3 +44,13 @@ class ListenerProtocol(PeerProtocol):
 
     def _of_one_uid(self) -> int:
         return sum(isinstance(other, PeerProtocol) and other.uid == self.uid for other in self.connections)
+
+
+def counted_by(count: Callable[[Problem], None]) -> type[ListenerProtocol]:
+    """Return the protocol of a listener at which `count` is told of requests that are none."""
+
+    class Counted(ListenerProtocol):
+        def refused(self, problem: Problem) -> None:
+            count(problem)
+
+    return Counted

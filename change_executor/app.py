@@ -22,7 +22,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from change_executor import checkpoints
-from change_executor.accepting import ListenerProtocol
+from change_executor.accepting import ListenerProtocol, counted_by
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings
 from change_executor.connections import Connections
@@ -31,6 +31,7 @@ from change_executor.examine import examine_queues, examined_before
 from change_executor.heads import HeadPublisher, newest_told
 from change_executor.holding_back import hold_back_where_behind
 from change_executor.intake.app import make_app as make_intake
+from change_executor.intake.refusals import Refusals
 from change_executor.journal.journal import Journal
 from change_executor.journal.open import journal_path, open_journal
 from change_executor.listening import listeners
@@ -172,12 +173,14 @@ class _Serving:
             signs_of_life(manager, lambda: self._worker.is_alive),
             contextlib.ExitStack() as stack,
         ):
+            refusals: Refusals = intake_app.state.refusals
+            gated_intake = _gated(intake_app, "intake", self._settings.intake.allow_uids)
             servers = [
-                (_Server(_config(_gated(intake_app, "intake", self._settings.intake.allow_uids))), intake_sockets),
+                (_Server(_config(gated_intake, counted_by(refusals.count))), intake_sockets),
                 (_Server(_config(_gated(review_app, "review", self._settings.review.allow_uids))), review_sockets),
             ]
             if (asked_at := listener_of(self._settings.metrics)) is not None:
-                servers.append((_Server(_config(self._metrics())), [stack.enter_context(asked_at)]))
+                servers.append((_Server(_config(self._metrics(refusals))), [stack.enter_context(asked_at)]))
             self._worker.start()
             running = [asyncio.create_task(server.serve(sockets)) for server, sockets in servers]
             stopping = asyncio.create_task(_set(stop))
@@ -200,9 +203,9 @@ class _Serving:
             stopping.cancel()
             ready.cancel()
 
-    def _metrics(self) -> ASGIApp:
+    def _metrics(self, refusals: Refusals) -> ASGIApp:
         return metrics_app(
-            lambda: metrics(self._journal, self._settings, _utc_now),
+            lambda: metrics(self._journal, self._settings, _utc_now, refusals.counted.copy()),
             lambda: health(self._journal, lambda: self._worker.is_alive),
         )
 
@@ -258,11 +261,11 @@ def _bound(settings: ExecutorSettings) -> Iterator[tuple[list[socket.socket], li
         yield found[0], found[1]
 
 
-def _config(app: ASGIApp) -> uvicorn.Config:
+def _config(app: ASGIApp, protocol: type[ListenerProtocol] = ListenerProtocol) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="asyncio",
-        http=ListenerProtocol,
+        http=protocol,
         backlog=BACKLOG,
         ws="none",
         lifespan="on",

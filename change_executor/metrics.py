@@ -1,6 +1,6 @@
 """What a monitor learns of the executor: the queue, what became of proposals, the chain's head, alarms."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -23,15 +23,22 @@ HELPS: Final = PROCESS_HELPS | {
     "mailwarrant_journal_events_total": "Events in the journal: the number of the chain's head.",
     "mailwarrant_stopped": "1 while the stop button is pressed.",
     "mailwarrant_refused_requests_total": "Authenticated requests to propose that were refused and are on record.",
+    "mailwarrant_intake_refusals_total": "All requests that the intake refused since the start, by code.",
 }
 
 _MOVED: Final = (State.APPLIED, State.UNDOING, State.UNDO_DOUBTFUL, State.UNDONE)
 
 
-def metrics(journal: Journal, settings: ExecutorSettings, now: Callable[[], datetime]) -> bytes:
-    """Return all numbers as text, of one snapshot. Raises `JournalUnavailable`."""
+def metrics(
+    journal: Journal, settings: ExecutorSettings, now: Callable[[], datetime], refused: Mapping[str, int]
+) -> bytes:
+    """Return all numbers as text, of one snapshot; `refused` are requests by code. Raises `JournalUnavailable`."""
     with journal.reading() as connection:
         found: list[Measured] = [*measures(connection, settings, now()), *_of_journal(connection)]
+    found += [
+        Measure("mailwarrant_intake_refusals_total", float(count), (("code", code),))
+        for code, count in sorted(refused.items())
+    ]
     found += of_the_process()
     return exposition(found, HELPS)
 

@@ -122,12 +122,17 @@ class BoundedProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words say less
         """Refuse what is no HTTP/1.1, and close; where an answer has begun there is no telling any more."""
         if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            body = malformed_http().encoded()
+            problem = malformed_http()
+            self.refused(problem)
+            body = problem.encoded()
             headers = [("content-type", MEDIA_TYPE), ("content-length", str(len(body))), *_CLOSING]
             head = h11.Response(status_code=400, headers=headers, reason=b"Bad Request")
             for event in (head, h11.Data(data=body), h11.EndOfMessage()):
                 self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+
+    def refused(self, problem: Problem) -> None:
+        """Hear of a request that was none; whoever counts them overrides this."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of the timer too."""

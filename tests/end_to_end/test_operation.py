@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,9 @@ def test_a_monitor_sees_the_whole_path_and_no_log_holds_a_word_of_it(dovecot: Do
     again = {"emailId": ids[2], "from": "incoming", "to": "escalate", "reason": REASON, "queue": "support"}
     assert 409 == houses.intake("POST", "/v1/proposals", json=again).status_code
     assert 401 == houses.intake("GET", "/v1/queues", token="mwp_canarytoken").status_code
+    with socket.create_connection(("127.0.0.1", houses.executor.port), timeout=30) as stranger:
+        stranger.sendall(b"canary is no request\r\n\r\n")
+        assert stranger.recv(4_096).startswith(b"HTTP/1.1 400 ")
     with Person(houses) as person:
         person.come_in()
         person.decide(moved, "approve")
@@ -96,6 +100,8 @@ def _is_told_of(reader: str, executor: str) -> None:
     assert 0 <= done['mailwarrant_oldest_open_proposal_seconds{queue="support",state="pending"}'] < 600
     # The second proposal on one message: what is malformed, or comes with no token of ours, is on no record.
     assert 1 == done["mailwarrant_refused_requests_total"]
+    codes = ("already_proposed", "malformed_email_id", "token_malformed", "malformed_http")
+    assert (1, 1, 1, 1) == tuple(done[f'mailwarrant_intake_refusals_total{{code="{code}"}}'] for code in codes)
     assert not [name for name in read | done if name.startswith("mailwarrant_refused_lines")]
     assert 200 == httpx.get(f"{reader}/health").status_code
     for address in (reader, executor):
