@@ -8,7 +8,7 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -85,17 +85,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
             stack.callback(listener.close)
         proven = ProvenLogins(folder / PROVEN_NAME)
         precedences = {account.id: Precedence() for account in settings.accounts}
-        workers = [
-            Worker(
-                account,
-                store.account(account.id),
-                proven,
-                log,
-                secrets.SystemRandom().random,
-                precedence=precedences[account.id],
-            )
-            for account in settings.accounts
-        ]
+        workers = _workers(settings, store, proven, precedences, log)
         faults = Faults(log, secrets.token_bytes)
         fetchers = {account.id: Fetcher(account, precedences[account.id]) for account in settings.accounts}
         blobs = BlobReader(fetchers, cache, settings.blobs.largest_octets)
@@ -114,6 +104,20 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         unproven = [worker for worker in workers if not proven.knows(worker.account)]
         asyncio.run(_ended(until_signalled(doors, workers, unproven, log, early), tuple(fetchers.values())))
     log.info("reader:ended")
+
+
+def _workers(
+    settings: ReaderSettings,
+    store: Store,
+    proven: ProvenLogins,
+    precedences: Mapping[str, Precedence],
+    log: FilteringBoundLogger,
+) -> list[Worker]:
+    chance = secrets.SystemRandom().random
+    return [
+        Worker(account, store.account(account.id), proven, log, chance, precedence=precedences[account.id])
+        for account in settings.accounts
+    ]
 
 
 @contextlib.contextmanager

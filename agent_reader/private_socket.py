@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from agent_reader.access import Access
+from agent_reader.door.bare_app import bare_app
 from agent_reader.door.faults import Faults
 from agent_reader.errors import AccessUnavailable
 from agent_reader.peers import PeerGate
@@ -86,14 +87,7 @@ def make_app(
 ) -> FastAPI:
     """Return the ASGI app of the private socket; serve it with `agent_reader.peers.PeerProtocol`."""
     endpoints = _Endpoints(index, access, account_ids)
-    app = FastAPI(
-        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        redirect_slashes=False,
-        exception_handlers={HTTPException: _not_in_the_table},
-    )
+    app = bare_app(_not_in_the_table)
     for route in ROUTES:
         app.add_route(route.path, _doorway(getattr(endpoints, route.endpoint), faults), methods=[route.http_method])
     app.add_middleware(PeerGate, allow_uids=allow_uids)

@@ -58,7 +58,7 @@ class Access:
         # Apart, so that a look at a token never waits for a commit.
         self._writer, self._reader = database.connect(path), database.connect(path, read_only=True)
         self._writing_turn, self._reading_turn = threading.Lock(), threading.Lock()
-        self._records = Together(self._write_records)
+        self._records = Together(self.write_all)
         self._handed_in: HandedIn[Record] = HandedIn(self, "read log", _MOST_RECORDS)
 
     def __enter__(self) -> Self:
@@ -191,6 +191,34 @@ class Access:
         if self._is_charged(agent, shown, octets):
             await self._handed_in.write(Record(agent, shown))
 
+    def write_all(self, records: Sequence[Record]) -> list[AccessUnavailable | None]:
+        """Put records in the read log; return what each of them failed with, None where it is on disk."""
+        failure = self._failure(records)
+        if failure is not None and len(records) > 1:
+            # One that cannot be written is no reason to refuse the others.
+            return [self._failure([record]) for record in records]
+        return [failure] * len(records)
+
+    def begin_all(self, records: Sequence[Record]) -> Callable[[], list[AccessUnavailable | None]] | None:
+        """Do as `write_all` does, waiting for nobody (`shared.handing_in.Book`)."""
+        try:
+            with contextlib.ExitStack() as begun:
+                self._append(begun.enter_context(self._transaction(waits=False)), records)
+                transaction = begun.pop_all()
+        except AccessUnavailable:
+            # Which may be no more than having to wait.
+            return None
+
+        def commit() -> list[AccessUnavailable | None]:
+            failure = None
+            try:
+                transaction.close()
+            except AccessUnavailable as error:
+                failure = error
+            return [failure] * len(records)
+
+        return commit
+
     def reads(
         self, agent: str, since: datetime | None = None, cursor: int | None = None, limit: int = MAX_READS
     ) -> list[tuple[int, Read]]:
@@ -237,44 +265,13 @@ class Access:
         with self._look() as connection:
             return read_log.octets_since(connection, token_id, since)
 
-    def write_all(self, records: Sequence[Record]) -> list[AccessUnavailable | None]:
-        """Put records in the read log; return what each of them failed with, None where it is on disk."""
-        failure = self._failure(records)
-        if failure is not None and len(records) > 1:
-            # One that cannot be written is no reason to refuse the others.
-            return [self._failure([record]) for record in records]
-        return [failure] * len(records)
-
-    def begin_all(self, records: Sequence[Record]) -> Callable[[], list[AccessUnavailable | None]] | None:
-        """Do as `write_all` does, waiting for nobody (`shared.handing_in.Book`)."""
-        try:
-            with contextlib.ExitStack() as begun:
-                self._append(begun.enter_context(self._transaction(waits=False)), records)
-                transaction = begun.pop_all()
-        except AccessUnavailable:
-            # Which may be no more than having to wait.
-            return None
-
-        def commit() -> list[AccessUnavailable | None]:
-            failure = None
-            try:
-                transaction.close()
-            except AccessUnavailable as error:
-                failure = error
-            return [failure] * len(records)
-
-        return commit
-
     def _failure(self, records: Sequence[Record]) -> AccessUnavailable | None:
         try:
-            self._write_records(records)
+            with self._transaction() as connection:
+                self._append(connection, records)
         except AccessUnavailable as failure:
             return failure
         return None
-
-    def _write_records(self, records: Sequence[Record]) -> None:
-        with self._transaction() as connection:
-            self._append(connection, records)
 
     def _append(self, connection: apsw.Connection, records: Sequence[Record]) -> None:
         now = self._clock()

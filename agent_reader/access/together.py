@@ -18,10 +18,10 @@ class _Waiting(Generic[Entry]):
 class Together(Generic[Entry]):
     """Gives entries to `write_all`, all that wait at a time; any thread may call.
 
-    `write_all` returns once they are on disk, or raises and has written none of them.
+    `write_all` returns what each of them failed with, None where it is on disk.
     """
 
-    def __init__(self, write_all: Callable[[Sequence[Entry]], None]) -> None:
+    def __init__(self, write_all: Callable[[Sequence[Entry]], Sequence[BaseException | None]]) -> None:
         self._write_all = write_all
         self._turn, self._lock = threading.Lock(), threading.Lock()
         self._waiting: list[_Waiting[Entry]] = []
@@ -32,7 +32,7 @@ class Together(Generic[Entry]):
             return len(self._waiting)
 
     def write(self, entry: Entry) -> None:
-        """Return once the entry is on disk, or raise what `write_all` raised for it."""
+        """Return once the entry is on disk, or raise what it failed with."""
         own = _Waiting(entry)
         with self._lock:
             self._waiting.append(own)
@@ -46,14 +46,10 @@ class Together(Generic[Entry]):
             raise own.failure
 
     def _write_taken(self, taken: Sequence[_Waiting[Entry]]) -> None:
+        failures: Sequence[BaseException | None]
         try:
-            self._write_all([each.entry for each in taken])
-        except BaseException as failure:  # noqa: BLE001 - it is raised in the thread whose entry it is
-            if len(taken) > 1:
-                # One that cannot be written is no reason to refuse the others.
-                for each in taken:
-                    self._write_taken([each])
-                return
-            taken[0].failure = failure
-        for each in taken:
-            each.is_done = True
+            failures = self._write_all([each.entry for each in taken])
+        except BaseException as failure:  # noqa: BLE001 - it is raised in the threads whose entries they are
+            failures = [failure] * len(taken)
+        for each, of_it in zip(taken, failures, strict=True):
+            each.failure, each.is_done = of_it, True

@@ -18,6 +18,7 @@ from starlette.responses import Response
 from structlog.typing import FilteringBoundLogger
 
 from agent_reader.access import Access, Agent, Shown
+from agent_reader.door.bare_app import bare_app
 from agent_reader.door.faults import Faults
 from agent_reader.door.gate import HostGate, read_body, refusal
 from agent_reader.door.keeper import MOST_THREADS, Keeper, Places
@@ -104,14 +105,7 @@ def make_app(  # noqa: PLR0913 - names at the call say what each is
         Downloads(store, account_ids, access, blobs, downloading),
         EventSources(store, account_ids, access, watch, streaming),
     )
-    app = FastAPI(
-        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,
-        redirect_slashes=False,
-        exception_handlers={HTTPException: _not_in_the_table},
-    )
+    app = bare_app(_not_in_the_table)
     for route in ROUTES:
         door = Keeper(access, faults, getattr(endpoints, route.endpoint), route.path)
         app.add_route(route.path, door.answer, methods=[route.http_method])

@@ -14,6 +14,7 @@ from agent_reader.query.shown_email import PartsShown, attachments_of, shows_tex
 from agent_reader.scope import Depth
 from agent_reader.store.body_texts import BodyText, read_texts
 from agent_reader.store.document import StoredPart
+from agent_reader.store.reading import SUMMARY_PROPERTIES
 from agent_reader.store.snapshot import StoredEmail
 from agent_reader.store.written import Written
 from shared.message import (
@@ -29,25 +30,8 @@ from shared.message import (
 # Values as `msgspec` writes them, in the order of the properties that were asked for.
 Content = dict[str, Any]
 
-_IN_SUMMARY: Final = frozenset(
-    {
-        "blobId",
-        "size",
-        "hasAttachment",
-        "messageId",
-        "inReplyTo",
-        "references",
-        "sender",
-        "from",
-        "to",
-        "cc",
-        "bcc",
-        "replyTo",
-        "subject",
-        "sentAt",
-        "preview",
-    }
-)
+# What `StoredEmail.summary` has.
+_IN_SUMMARY: Final = frozenset({"blobId", "size", "hasAttachment", "preview", *SUMMARY_PROPERTIES})
 _TEXTS: Final = "bodyValues"
 
 _NOTHING: Final = b'""'

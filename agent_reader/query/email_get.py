@@ -101,27 +101,27 @@ def is_whole(email: StoredEmail, *, has_to_read: bool) -> bool:
 
 
 # Properties that are asked for and may change, and what tells each of an Email.
-Row = Sequence[tuple[str, Callable[[StoredEmail], Any]]]
+RowAsked = Sequence[tuple[str, Callable[[StoredEmail], Any]]]
 
 
-def row_asked(names: Names) -> Row:
+def row_asked(names: Names) -> RowAsked:
     """Return the properties that are asked for and may change."""
     return [(name, _ROW[name]) for name in names.row]
 
 
-def joined(email: StoredEmail, row: Row, written: Written) -> tuple[bytes, ShownEmail]:
+def joined(email: StoredEmail, row: RowAsked, written: Written) -> tuple[bytes, ShownEmail]:
     """Return the JSON of an Email, and what of it the read log is to know."""
     return written.with_row(email.row, lambda: _joined(email, row, written))
 
 
-def _joined(email: StoredEmail, row: Row, written: Written) -> tuple[bytes, ShownEmail]:
+def _joined(email: StoredEmail, row: RowAsked, written: Written) -> tuple[bytes, ShownEmail]:
     octets = row_of(email, row)
     if written.members:
         octets = b"%b,%b}" % (octets[:-1], written.members)
     return octets, ShownEmail(email.id, written.has_text, written.parts)
 
 
-def row_of(email: StoredEmail, row: Row) -> bytes:
+def row_of(email: StoredEmail, row: RowAsked) -> bytes:
     """Return the JSON of those properties of an Email that may change."""
     return _encode({name: value_of(email) for name, value_of in row})
 

@@ -11,10 +11,9 @@ from shared.message import JSON, BadHeaderProperty, UnknownProperty, check_prope
 # More names than RFC 8621 has properties several times over, header fields included.
 _MAX_PROPERTIES: Final = 200
 
-_ARGUMENTS: Final = frozenset(
+# What Email/get and Email/parse (RFC 8621 §4.9) both have.
+WHAT_IS_SHOWN: Final = frozenset(
     {
-        "accountId",
-        "ids",
         "properties",
         "bodyProperties",
         "fetchTextBodyValues",
@@ -23,6 +22,7 @@ _ARGUMENTS: Final = frozenset(
         "maxBodyValueBytes",
     }
 )
+_ARGUMENTS: Final = frozenset({"accountId", "ids", *WHAT_IS_SHOWN})
 
 
 @dataclass(frozen=True, slots=True)

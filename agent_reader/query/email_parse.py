@@ -8,7 +8,7 @@ from typing import Final
 
 from agent_reader.query import arguments
 from agent_reader.query.blobs import FoundBlob
-from agent_reader.query.email_get_arguments import EmailGetArguments, parse_email_get
+from agent_reader.query.email_get_arguments import WHAT_IS_SHOWN, EmailGetArguments, parse_email_get
 from agent_reader.query.errors import invalid
 from shared.message import DEFAULT_BODY_PROPERTIES, JSON, SERVER_PROPERTIES, Message, email_json, parse
 
@@ -74,18 +74,7 @@ def parse_blob_ids(untrusted: Mapping[str, JSON]) -> tuple[str, ...]:
 
 
 BLOB_IDS: Final = "blobIds"
-_ARGUMENTS: Final = frozenset(
-    {
-        "accountId",
-        "properties",
-        "bodyProperties",
-        "fetchTextBodyValues",
-        "fetchHTMLBodyValues",
-        "fetchAllBodyValues",
-        "maxBodyValueBytes",
-        BLOB_IDS,
-    }
-)
+_ARGUMENTS: Final = frozenset({"accountId", BLOB_IDS, *WHAT_IS_SHOWN})
 
 
 def email_parse(

@@ -37,7 +37,7 @@ Row = tuple[Hashable, ...]
 
 @dataclass(slots=True)
 class Written:
-    """What an answer says of an Email's content; nobody changes it.
+    """What an answer says of an Email's content, which never changes.
 
     `members` is JSON: members of an object, without its braces. `parts` names what is shown of the message, for the
     read log; `has_text` whether text of its body is. `cut` is JSON too, one value for each text that goes on.

@@ -13,18 +13,19 @@ _SECONDS = 20
 
 
 class Disk:
-    """Holds the first commit until it is told to go on; refuses every commit with `bad` in it."""
+    """Holds the first commit until it is told to go on; what is `bad` it does not take, and at `worse` it breaks."""
 
     def __init__(self) -> None:
         self.commits: list[list[str]] = []
         self.is_writing, self.may_go_on = threading.Event(), threading.Event()
 
-    def write_all(self, entries: Sequence[str]) -> None:
+    def write_all(self, entries: Sequence[str]) -> list[BaseException | None]:
         self.is_writing.set()
         assert self.may_go_on.wait(_SECONDS)
-        if "bad" in entries:
-            raise OSError(28, "no space")
-        self.commits.append(list(entries))
+        if "worse" in entries:
+            raise OSError(5, "broken")
+        self.commits.append([each for each in entries if each != "bad"])
+        return [OSError(28, "no space") if each == "bad" else None for each in entries]
 
 
 def wait_for(together: Together[str], number: int) -> None:
@@ -63,3 +64,13 @@ def test_what_cannot_be_written_fails_alone() -> None:
         with pytest.raises(OSError, match="no space"):
             bad.result(_SECONDS)
     assert ["first", "one", "two"] == sorted(entry for commit in disk.commits for entry in commit)
+
+
+def test_what_breaks_is_told_to_all_of_it_and_the_next_one_goes_on() -> None:
+    disk = Disk()
+    disk.may_go_on.set()
+    together = Together(disk.write_all)
+    with pytest.raises(OSError, match="broken"):
+        together.write("worse")
+    together.write("next")
+    assert [["next"]] == disk.commits
