@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -154,3 +155,25 @@ def test_the_version_changes_with_everything_that_an_approval_relied_on(
 def test_the_version_does_not_change_with_the_secret_or_with_time() -> None:
     before, after = settings(), settings(None, {"secret_file": "/other"})
     assert policy_version(before, before.queues[0]) == policy_version(after, after.queues[0])
+
+
+(_CAPPED,) = settings(
+    {f"max_{cap}": 4 for cap in ("proposals_per_hour", "proposals_per_day", "unfound_per_hour", "unfound_per_day")}
+).queues
+
+
+def _counted(pending: int, hour: int, unfound_in_hour: int, day: int, unfound_in_day: int) -> ProposingRuling:
+    return proposing(
+        _CAPPED, pending=pending, in_last_hour=Made(hour, unfound_in_hour), in_last_day=Made(day, unfound_in_day)
+    )
+
+
+def test_more_proposals_never_make_it_kinder() -> None:
+    """The intake asks with too many first, and believes what is allowed so."""
+    counts = range(6)
+    for exactly in itertools.product(counts, repeat=5):
+        if _counted(*exactly) is ProposingRuling.ALLOWED:
+            continue
+        for number in range(5):
+            more = [count + (place == number) for place, count in enumerate(exactly)]
+            assert _counted(*more) is not ProposingRuling.ALLOWED, (exactly, more)
