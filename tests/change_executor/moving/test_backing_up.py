@@ -135,6 +135,9 @@ def test_g6_a_copy_that_somebody_put_back_by_hand_is_held_back_by_the_head_that_
 ) -> None:
     workshop = Workshop(dovecot, folder)
     proposal = workshop.approved(workshop.deliver())
+    add_person(workshop.journal, "zoe")
+    with workshop.journal.writing() as writing:
+        cookie = begin_session(writing, "zoe", How.PASSWORD, secrets.token_bytes)
     copy = backed_up(workshop, copies)
     then = Head(*head(workshop).popitem())
     workshop.happen(proposal, Event.REJECT)
@@ -144,7 +147,10 @@ def test_g6_a_copy_that_somebody_put_back_by_hand_is_held_back_by_the_head_that_
     again = Workshop(dovecot, folder)
     assert not hold_back_where_behind(again.journal, then)
     assert "approved" == again.proposal(proposal).state.value
+    assert find_session(again.journal, cookie) is not None
     assert hold_back_where_behind(again.journal, now)
+    # It may have been ended since.
+    assert find_session(again.journal, cookie) is None
     assert ("pending", "restored", None) == again.told(proposal)
     assert stopped(again)
     # Not the same event either, when its number has come.
