@@ -52,16 +52,30 @@ async def test_all_that_come_in_one_round_share_a_commit(access: Access) -> None
 
 
 async def test_the_loop_waits_neither_for_another_process_nor_for_a_thread(access: Access, tmp_path: Path) -> None:
-    other = apsw.Connection(str(tmp_path / "access.db"))
-    other.execute("BEGIN IMMEDIATE")
+    goes_on, is_held_up = threading.Event(), list[bool]()
+
+    def hold(is_held: threading.Event) -> None:
+        other = apsw.Connection(str(tmp_path / "access.db"))
+        other.execute("BEGIN IMMEDIATE")
+        is_held.set()
+        is_held_up.append(not goes_on.wait(_SECONDS))
+        other.execute("ROLLBACK")
+        other.close()
+
+    # Longer than the other one waits for the loop.
+    access._writer.set_busy_timeout(3 * _SECONDS * 1000)
+    is_held = threading.Event()
+    holding = asyncio.create_task(asyncio.to_thread(hold, is_held))
+    assert await asyncio.to_thread(is_held.wait, _SECONDS)
     recording = asyncio.create_task(all_at_once(access, CLERK, OTHER))
-    # As many rounds as it takes to hand in, and more; a loop that waits here would be refused in the end.
+    # As many rounds as it takes to hand in, and more.
     for _ in range(20):
         await asyncio.sleep(0)
     assert not recording.done()
-    other.execute("ROLLBACK")
-    other.close()
+    goes_on.set()
+    await holding
     assert [None, None] == await asyncio.wait_for(recording, _SECONDS)
+    assert [False] == is_held_up
     with access._writing_turn:
         recording = asyncio.create_task(all_at_once(access, CLERK))
         for _ in range(20):

@@ -36,7 +36,7 @@ async def test_a_preflight_of_a_configured_origin_is_answered_without_a_token(op
     assert (204, b"") == (response.status_code, response.content)
     assert ORIGIN == response.headers["access-control-allow-origin"]
     assert "POST" in response.headers["access-control-allow-methods"]
-    assert {"authorization", "content-type"} <= {
+    assert {"authorization", "content-type", "last-event-id", "range", "if-range", "if-none-match"} == {
         name.strip().lower() for name in response.headers["access-control-allow-headers"].split(",")
     }
     assert "access-control-allow-credentials" not in response.headers
@@ -78,6 +78,8 @@ async def test_what_a_configured_origin_asks_is_answered_in_its_name_and_only_wi
     assert (200, 401, 421) == (answered.status_code, refused.status_code, elsewhere.status_code)
     for response in (answered, refused):
         assert ORIGIN == response.headers["access-control-allow-origin"]
+        shown = {name.strip() for name in response.headers["access-control-expose-headers"].split(",")}
+        assert {"Content-Disposition", "Content-Range", "ETag", "Retry-After", "WWW-Authenticate"} == shown
 
 
 @pytest.mark.statement("6")

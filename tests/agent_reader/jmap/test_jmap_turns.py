@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
+from agent_reader.jmap.attempts import Attempts
 from agent_reader.jmap.turns import Turns
+from tests.agent_reader.served import house
 
 pytestmark = pytest.mark.anyio
 
@@ -49,6 +54,27 @@ async def test_a_turn_ends_by_itself_and_only_once() -> None:
 
     turns._seconds = _NEVER
     await asyncio.wait_for(asyncio.gather(*(hold() for _ in range(5))), _SECONDS)
+
+
+async def test_what_is_not_tried_takes_a_turn_and_what_is_tried_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Counted(Turns):
+        taken = 0
+
+        @asynccontextmanager
+        async def turn(self) -> AsyncIterator[None]:
+            Counted.taken += 1
+            async with super().turn():
+                yield
+
+    monkeypatch.setattr("agent_reader.jmap.http.Turns", Counted)
+    monkeypatch.setattr("agent_reader.jmap.http.Attempts", lambda _: Attempts(lambda: 0.0))
+    with house(tmp_path) as served:
+        await served.one("Email/query")
+        assert 0 == Counted.taken
+        await served.one("Mailbox/get")
+        assert 1 == Counted.taken
 
 
 async def test_whoever_leaves_while_waiting_takes_no_turn_along() -> None:

@@ -13,15 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import rfc8785
+from sqlalchemy.exc import DBAPIError
 
 from change_executor.audit import MAX_FINDINGS, Fault, Verification, verify
 from change_executor.journal import chain, schema
 from change_executor.journal.moves import Intent, MoveKind, begin
+from change_executor.legible import any_octets
 from change_executor.lifecycle import Event
 from change_executor.switch import press_stop, release_stop
 from tests.change_executor.journal.clock import MovableClock, new_proposal
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from change_executor.journal.journal import Journal
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "journal.md"
@@ -337,3 +341,14 @@ def test_findings_are_bounded(journal: Journal, url: str) -> None:
     tamper(url, "UPDATE events SET actor = 'eve'")
     assert MAX_FINDINGS == len(verification(journal).findings)
     assert verification(journal).events == 150
+
+
+def test_texts_that_are_no_text_are_read_so_while_somebody_looks_and_not_after(journal: Journal) -> None:
+    def said(connection: Connection) -> str:
+        return str(connection.exec_driver_sql("SELECT CAST(X'ff' AS TEXT)").scalar_one())
+
+    with journal.reading() as connection:
+        with any_octets(connection):
+            assert "\udcff" == said(connection)
+        with pytest.raises(DBAPIError):
+            said(connection)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from sqlalchemy import insert
 
 from change_executor.agents import revoke_agent
 from change_executor.journal import schema
+from change_executor.journal.moves import Intent, MoveKind, begin, conclude
 from change_executor.lifecycle import Event
 from change_executor.switch import press_stop, release_stop
 from tests.change_executor.moving.workshop import MAIL, Workshop
@@ -286,6 +288,22 @@ def test_somebody_who_moves_it_at_the_same_moment_is_seen(dovecot: Dovecot, tmp_
     workshop.apply.undo(proposal)
     assert ("applied", "undo_place_unknown", None) == workshop.told(proposal)
     workshop.close()
+
+
+def test_a_command_for_another_copy_that_was_taken_for_lost_is_no_doubt_about_this_one(workshop: Workshop) -> None:
+    pinned, twin = workshop.deliver(), workshop.deliver()
+    proposal = workshop.approved(pinned, copies=2)
+    digest = hashlib.sha256(MAIL).hexdigest()
+    with workshop.journal.writing() as writing:
+        # Of before the proposal was decided again, about the copy that was pinned then.
+        intent = Intent(
+            proposal, MoveKind.MOVE, "move", "Incoming", 7, twin, "Processed", 8, 1, digest, 9, "2026-11-29T12:00:00Z"
+        )
+        conclude(writing, begin(writing, intent), "found_in_source")
+    _owner_moves(workshop, pinned, "Archive")
+    workshop.apply.move(proposal)
+    assert ("stale", "message_gone", None) == workshop.told(proposal)
+    assert workshop.under_way(proposal) is None
 
 
 def test_somebody_who_takes_it_away_just_before_the_move_leaves_a_stale_proposal(

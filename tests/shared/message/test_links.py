@@ -26,6 +26,8 @@ from shared.message.domains import (
     domain_concerns,
     readable_host,
 )
+from shared.message.html import html_to_text
+from shared.message.limits import MAX_TITLES
 from shared.message.links import judge_link
 from tests.shared.message.mail import entity
 
@@ -237,3 +239,14 @@ def test_a_readable_name_stays_as_it_is(host: str) -> None:
 )
 def test_only_hosts_that_a_link_leads_to_are_named(html: str, hosts: tuple[str, ...]) -> None:
     assert hosts == hosts_of_links(readable_text(parse(entity("text/html; charset=utf-8", html, *HEAD))))
+
+
+def test_titles_are_told_where_their_element_is_seen_and_no_more_than_a_thousand() -> None:
+    html = '<p title="seen  here">a</p><p style="display:none" title="hidden">b</p><p title="">c</p>'
+    assert ("seen here",) == html_to_text(html).titles
+    assert MAX_TITLES == len(html_to_text('<b title="x">y</b>' * (MAX_TITLES + 5)).titles)
+    both = ('<b title="x">y</b>' * MAX_TITLES).encode()
+    mixed = b"Content-Type: multipart/mixed; boundary=b\r\n\r\n" + b"".join(
+        b"--b\r\nContent-Type: text/html\r\n\r\n" + both + b"\r\n" for _ in range(2)
+    )
+    assert MAX_TITLES == len(readable_text(parse(mixed + b"--b--\r\n")).titles)
