@@ -34,7 +34,9 @@ def test_the_unattended_demo_checks_every_outcome_and_ends_well() -> None:
 
 
 def test_ctrl_c_ends_everything_that_the_demo_started() -> None:
-    with subprocess.Popen(DEMO, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as demo:
+    # Whatever runs in the background of a script ignores Ctrl+C, and so would the demo.
+    command = ["env", "--default-signal=INT", *DEMO]
+    with subprocess.Popen(command, cwd=CHECKOUT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as demo:
         watchdog = threading.Timer(SECONDS, demo.kill)
         watchdog.start()
         try:
