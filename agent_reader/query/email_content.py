@@ -1,7 +1,7 @@
 """What an answer says of an Email's content: the properties that never change (RFC 8621 §4.1).
 
-Most of what is asked for is at hand: in the summary, which is JSON already, and in the body's texts, which can be read
-alone. For all else the message is taken apart.
+Most of what is asked for is at hand: in the summary, which is JSON already, and in the body's texts and parts, which
+can be read alone. For all else the message is taken apart.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,8 +12,8 @@ import msgspec
 from agent_reader.query.email_get_arguments import EmailGetArguments
 from agent_reader.query.shown_email import PartsShown, attachments_of, shows_text, texts_of
 from agent_reader.scope import Depth
-from agent_reader.store.body_texts import BodyText, read_texts
-from agent_reader.store.document import StoredPart
+from agent_reader.store.body_places import LISTS, BodyText, read_body
+from agent_reader.store.document import StoredPart, leaf_json
 from agent_reader.store.reading import SUMMARY_PROPERTIES
 from agent_reader.store.snapshot import StoredEmail
 from agent_reader.store.written import Written
@@ -21,6 +21,7 @@ from shared.message import (
     DEFAULT_BODY_PROPERTIES,
     DEFAULT_EMAIL_PROPERTIES,
     JSON,
+    LEAF_PROPERTIES,
     SERVER_PROPERTIES,
     Message,
     cut_value,
@@ -68,7 +69,17 @@ class ContentAsked:
     def __init__(self, asked: EmailGetArguments) -> None:
         self.names = names_of(asked.properties)
         self._asked = asked
-        self._has_texts_alone = self.names.of_message == (_TEXTS,) and not asked.fetch_all
+        self._of_part = DEFAULT_BODY_PROPERTIES if asked.body_properties is None else asked.body_properties
+        self._lists = tuple(name for name in self.names.of_message if name in LISTS)
+        self._has_body_alone = (
+            frozenset(self.names.of_message) <= {_TEXTS, *LISTS}
+            and not asked.fetch_all
+            and LEAF_PROPERTIES.keys() >= frozenset(self._of_part)
+        )
+        # Texts are in bodyValues, or nowhere.
+        self._of_text, self._of_html = (
+            is_fetched and _TEXTS in self.names.of_message for is_fetched in (asked.fetch_text, asked.fetch_html)
+        )
         self._parts = PartsShown()
 
     def at_hand(self, email: StoredEmail) -> Written | None:
@@ -76,17 +87,19 @@ class ContentAsked:
         if not self.names.of_message:
             return self.written(self._in_order(email, {}))
         packed = email.source[1]
-        if packed is None or not self._has_texts_alone or email.depth is Depth.HEADERS:
+        if packed is None or not self._has_body_alone or email.depth is Depth.HEADERS:
             return None
-        texts = read_texts(packed, of_text=self._asked.fetch_text, of_html=self._asked.fetch_html)
-        if texts is None:
+        body = read_body(packed, of_text=self._of_text, of_html=self._of_html, lists=self._lists)
+        if body is None:
             return None
-        values = [_value_of(text, self._asked.max_body_value_bytes) for text in texts]
-        body_values = msgspec.Raw(b"{%b}" % b",".join([value.member for value in values]))
+        texts = [_value_of(text, self._asked.max_body_value_bytes) for text in body.texts]
+        values = {_TEXTS: _object([text.member for text in texts])}
+        for name, parts in zip(self._lists, body.lists, strict=True):
+            values[name] = _array([leaf_json(part, self._of_part) for part in parts])
         return Written(
-            _encode(self._in_order(email, {_TEXTS: body_values}))[1:-1],
-            self._parts.of(self.names.content, tuple([text.part_id for text in texts])),
-            any(value.shows_text for value in values),
+            _encode(self._in_order(email, {name: values[name] for name in self.names.of_message}))[1:-1],
+            self._parts.of(self.names.content, tuple([text.part_id for text in body.texts])),
+            any(text.shows_text for text in texts),
         )
 
     def taken_apart(self, email: StoredEmail, read_message: Callable[[], Message]) -> Content:
@@ -98,7 +111,7 @@ class ContentAsked:
             values = email_json(
                 message,
                 properties=self.names.of_message,
-                body_properties=DEFAULT_BODY_PROPERTIES if asked.body_properties is None else asked.body_properties,
+                body_properties=self._of_part,
                 fetch_text=asked.fetch_text,
                 fetch_html=asked.fetch_html,
                 fetch_all=asked.fetch_all,
@@ -118,6 +131,14 @@ class ContentAsked:
             return values
         known = email.summary_as_written() | values
         return {name: known[name] for name in names.content}
+
+
+def _object(members: Iterable[bytes]) -> msgspec.Raw:
+    return msgspec.Raw(b"{%b}" % b",".join(members))
+
+
+def _array(values: Iterable[bytes]) -> msgspec.Raw:
+    return msgspec.Raw(b"[%b]" % b",".join(values))
 
 
 class _Value(NamedTuple):

@@ -5,6 +5,7 @@ Attachments' octets are not kept; a text attachment is, up to a limit, since fet
 """
 
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never, cast
 
@@ -13,8 +14,8 @@ import msgspec
 from agent_reader.keep import Keep
 from agent_reader.scope import Depth
 from agent_reader.store import packing
-from agent_reader.store.body_texts import with_places, without_places
-from shared.message import BodyLists, HeaderField, Message, Part, body_lists
+from agent_reader.store.body_places import with_places, without_places
+from shared.message import LEAF_PROPERTIES, BodyLists, HeaderField, Message, Part, body_lists
 
 # A text attachment up to this is worth its place; a larger one (a log, an export) is fetched as a blob.
 _MAX_KEPT_ATTACHMENT: Final = 1024 * 1024
@@ -59,6 +60,7 @@ _NO_CONTENT: Final[dict[str, Any]] = {
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final = msgspec.msgpack.Decoder(_KeptPart)
+_encode: Final = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +125,12 @@ def unpack(packed: bytes) -> Message:
     return Message(b"", root.fields, root, ())
 
 
+def leaf_json(kept: bytes, names: Iterable[str]) -> bytes:
+    """Return the JSON of an EmailBodyPart from the octets that it is kept in; `names` are of `LEAF_PROPERTIES`."""
+    leaf = _DECODER.decode(kept)
+    return _encode({name: LEAF_PROPERTIES[name](leaf) for name in names})
+
+
 def as_deep_as(message: Message, depth: Depth) -> Message:
     """Return a kept message without what lies deeper: attachments' content, or all but the header."""
     match depth:
@@ -143,7 +151,15 @@ def _packed(root: _KeptPart, lists: BodyLists | None) -> bytes:
     packed = packing.pack(unpacked)
     if lists is None or not _has_texts(lists):
         return without_places(packed)
-    return with_places(packed, unpacked, lists)
+    leaves = {leaf.part_id: leaf for leaf in _leaves(root)}
+    return with_places(packed, unpacked, lists, lambda part: _ENCODER.encode(leaves[part.part_id]))
+
+
+def _leaves(kept: _KeptPart) -> Iterator[_KeptPart]:
+    if kept.part_id is not None:
+        yield kept
+    for child in kept.subparts:
+        yield from _leaves(child)
 
 
 def _has_texts(lists: BodyLists) -> bool:

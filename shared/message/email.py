@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from operator import attrgetter
+from typing import Any, Final
 
 from shared.identity import blob_id, message_digest
 from shared.message.bodies import BodyLists, body_lists, body_value
@@ -72,18 +73,23 @@ def _headers_json(fields: Iterable[HeaderField]) -> JSON:
     return [{"name": field.name, "value": raw(field)} for field in fields]
 
 
-_PART_PROPERTIES: Final[Mapping[str, Callable[[Part], JSON]]] = {
-    "partId": lambda part: part.part_id,
-    "blobId": lambda part: part.blob_id,
-    "size": lambda part: part.size,
-    "headers": lambda part: _headers_json(part.fields),
-    "name": lambda part: part.name,
-    "type": lambda part: part.type,
-    "charset": lambda part: part.charset,
-    "disposition": lambda part: part.disposition,
-    "cid": lambda part: part.cid,
+# What a part is known by, its header and its subparts aside.
+LEAF_PROPERTIES: Final[Mapping[str, Callable[[Any], JSON]]] = {
+    "partId": attrgetter("part_id"),
+    "blobId": attrgetter("blob_id"),
+    "size": attrgetter("size"),
+    "name": attrgetter("name"),
+    "type": attrgetter("type"),
+    "charset": attrgetter("charset"),
+    "disposition": attrgetter("disposition"),
+    "cid": attrgetter("cid"),
     "language": lambda part: list(part.language) if part.language is not None else None,
-    "location": lambda part: part.location,
+    "location": attrgetter("location"),
+}
+
+_PART_PROPERTIES: Final[Mapping[str, Callable[[Part], JSON]]] = {
+    **LEAF_PROPERTIES,
+    "headers": lambda part: _headers_json(part.fields),
 }
 
 BODY_PROPERTIES: Final = frozenset({*_PART_PROPERTIES, "subParts"})

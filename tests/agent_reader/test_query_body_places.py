@@ -1,4 +1,4 @@
-"""The texts of bodies are read alone where they can be, and say what the message taken apart says."""
+"""The texts and parts of bodies are read alone where they can be, and say what the message taken apart says."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from agent_reader.query import email_get_as_asked, parse_email_get
 from agent_reader.query.email_content import ContentAsked
 from agent_reader.query.email_get_arguments import EmailGetArguments
 from agent_reader.scope import WHOLE, Depth, Scope
-from agent_reader.store import body_texts, document
-from agent_reader.store.body_texts import BodyText
+from agent_reader.store import body_places, document
+from agent_reader.store.body_places import BodyText
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from agent_reader.store.written import Written
 from shared.message import body_lists, body_value, parse
@@ -49,7 +49,7 @@ LETTERS: Final = (
     ESCAPED,
     OTHERWISE_ESCAPED,
     letter(""),
-    letter("x" * body_texts.MOST_OCTETS),
+    letter("x" * body_places.MOST_OCTETS),
     *NOT_PLAIN.values(),
 )
 
@@ -64,6 +64,11 @@ QUESTIONS: Final[list[dict[str, Any]]] = [
     },
     {"properties": ["size", "bodyValues"]},
     {"properties": ["subject", "hasAttachment", "keywords"]},
+    # The RFC's default.
+    {"fetchTextBodyValues": True},
+    {"properties": ["attachments", "subject", "htmlBody"], "fetchHTMLBodyValues": True},
+    {"properties": ["textBody", "bodyValues"], "bodyProperties": ["type", "language", "partId", "type"]},
+    {"properties": ["attachments"], "bodyProperties": []},
 ]
 
 # Attachments are not at hand.
@@ -91,11 +96,19 @@ def taken_apart(snapshot: Snapshot, email: StoredEmail, asked: EmailGetArguments
     return content.written(content.taken_apart(email, partial(snapshot.message_of, email)))
 
 
+def read_texts(packed: bytes, *, of_text: bool, of_html: bool) -> list[BodyText] | None:
+    body = body_places.read_body(packed, of_text=of_text, of_html=of_html)
+    return None if body is None else list(body.texts)
+
+
+@pytest.mark.parametrize("depth", [Depth.FULL, Depth.TEXT])
 @pytest.mark.parametrize("question", QUESTIONS, ids=str)
-def test_what_is_at_hand_is_what_the_message_says_octet_by_octet(account: Mirrored, question: dict[str, Any]) -> None:
+def test_what_is_at_hand_is_what_the_message_says_octet_by_octet(
+    account: Mirrored, question: dict[str, Any], depth: Depth
+) -> None:
     asked = parse_email_get(question)
     content = ContentAsked(asked)
-    with account.store.snapshot(ACCOUNT) as snapshot:
+    with account.store.snapshot(ACCOUNT, replace(WHOLE, depth=depth)) as snapshot:
         found = [(content.at_hand(email), taken_apart(snapshot, email, asked)) for email in emails(snapshot)]
     at_hand = [(short, whole) for short, whole in found if short is not None]
     assert len(at_hand) >= len(GOLDEN) // 2
@@ -132,10 +145,26 @@ def without_places(packed: bytes) -> bytes:
 @pytest.mark.parametrize("letter_", NOT_PLAIN.values(), ids=NOT_PLAIN)
 def test_a_text_that_needs_more_than_decoding_has_no_place(letter_: bytes) -> None:
     packed = document.pack(parse(letter_))
-    assert body_texts.read_texts(packed, of_text=True, of_html=False) is None
-    # It says so itself: whoever wrote the message cannot make its document end as if it had places.
-    for each in (packed, document.pack(parse(letter_), has_body=False), document.narrow(packed, Keep.METADATA)):
+    assert read_texts(packed, of_text=True, of_html=False) is None
+    # Its part is at hand all the same.
+    body = body_places.read_body(packed, of_text=False, of_html=False, lists=["textBody"])
+    assert body is not None
+    assert [1] == [len(parts) for parts in body.lists]
+
+
+def test_a_document_without_places_says_so_itself() -> None:
+    # Whoever wrote the message cannot make its document end as if it had places.
+    packed = document.pack(parse(BOTH))
+    for each in (document.pack(parse(BOTH), has_body=False), document.narrow(packed, Keep.METADATA)):
         assert NO_PLACES == each.removeprefix(without_places(each))
+
+
+def test_a_message_with_more_parts_than_a_letter_has_is_taken_apart() -> None:
+    part = "--b\r\nContent-Type: application/pdf\r\n\r\n%PDF\r\n"
+    for number, is_at_hand in ((32, True), (33, False)):
+        packed = document.pack(parse(letter(f"{part * number}--b--", content_type="multipart/mixed; boundary=b")))
+        body = body_places.read_body(packed, of_text=False, of_html=False, lists=["attachments"])
+        assert is_at_hand == (body is not None)
 
 
 # A length of none, and what every document ends in.
@@ -146,41 +175,41 @@ NO_PLACES: Final = bytes(2) + b"\x00texts\x01\n"
 def test_a_text_comes_as_the_json_that_its_characters_make(letter_: bytes) -> None:
     text = body_value(body_lists(parse(letter_)).text_body[0]).value
     expected = [BodyText("1", False, msgspec.json.encode(text))]
-    assert expected == body_texts.read_texts(document.pack(parse(letter_)), of_text=True, of_html=False)
+    assert expected == read_texts(document.pack(parse(letter_)), of_text=True, of_html=False)
 
 
 def test_the_html_behind_a_text_is_not_unpacked() -> None:
     packed = document.pack(parse(BOTH))
-    assert body_texts.read_texts(packed, of_text=True, of_html=False) == [BodyText("1", False, '"Grüße <b>"'.encode())]
-    whole = body_texts.read_texts(packed, of_text=True, of_html=True)
+    assert read_texts(packed, of_text=True, of_html=False) == [BodyText("1", False, '"Grüße <b>"'.encode())]
+    whole = read_texts(packed, of_text=True, of_html=True)
     assert whole is not None
     assert [(text.part_id, text.is_html) for text in whole] == [("1", False), ("2", True)]
     # The end of the HTML is missing, and nobody looked for it who wanted the text.
     places = packed.removeprefix(without_places(packed))
     short = without_places(packed)[:-40] + places
-    assert body_texts.read_texts(short, of_text=True, of_html=False) == [BodyText("1", False, '"Grüße <b>"'.encode())]
-    assert body_texts.read_texts(short, of_text=True, of_html=True) is None
+    assert read_texts(short, of_text=True, of_html=False) == [BodyText("1", False, '"Grüße <b>"'.encode())]
+    assert read_texts(short, of_text=True, of_html=True) is None
 
 
 def test_what_is_kept_no_more_has_no_place() -> None:
     packed = document.pack(parse(BOTH))
-    texts = body_texts.read_texts(packed, of_text=True, of_html=True)
-    assert texts == body_texts.read_texts(document.narrow(packed, Keep.TEXT), of_text=True, of_html=True)
+    texts = read_texts(packed, of_text=True, of_html=True)
+    assert texts == read_texts(document.narrow(packed, Keep.TEXT), of_text=True, of_html=True)
     nothing = document.narrow(packed, Keep.METADATA)
-    assert body_texts.read_texts(nothing, of_text=True, of_html=True) is None
-    assert body_texts.read_texts(document.narrow(nothing, Keep.TEXT), of_text=True, of_html=True) is None
+    assert read_texts(nothing, of_text=True, of_html=True) is None
+    assert read_texts(document.narrow(nothing, Keep.TEXT), of_text=True, of_html=True) is None
     # Words that stand in the header as well are no text that is kept.
     said_twice = document.narrow(document.pack(parse(b"Subject: twice\r\n\r\ntwice")), Keep.METADATA)
-    assert body_texts.read_texts(said_twice, of_text=True, of_html=True) is None
+    assert read_texts(said_twice, of_text=True, of_html=True) is None
     header_alone = document.pack(parse(BOTH.partition(b"\r\n\r\n")[0]), has_body=False)
-    assert body_texts.read_texts(header_alone, of_text=True, of_html=True) is None
+    assert read_texts(header_alone, of_text=True, of_html=True) is None
 
 
 def test_octets_that_only_look_like_places_are_none() -> None:
     packed = without_places(document.pack(parse(BOTH)))
     mark = document.pack(parse(BOTH))[-8:]
     for forged in (b"", b"\xff\xff", b"\x92\x90\x90\x00\x02", b"\xc1\x00\x01"):
-        assert body_texts.read_texts(packed + forged + mark, of_text=True, of_html=True) is None
+        assert read_texts(packed + forged + mark, of_text=True, of_html=True) is None
 
 
 @pytest.mark.parametrize("depth", Depth)
