@@ -151,15 +151,14 @@ def _packed(root: _KeptPart, lists: BodyLists | None) -> bytes:
     packed = packing.pack(unpacked)
     if lists is None or not _has_texts(lists):
         return without_places(packed)
-    leaves = {leaf.part_id: leaf for leaf in _leaves(root)}
-    return with_places(packed, unpacked, lists, lambda part: _ENCODER.encode(leaves[part.part_id]))
+    kept = {part.part_id: part for part in _walk(root)}
+    return with_places(packed, unpacked, lists, lambda leaf: _ENCODER.encode(kept[leaf.part_id]))
 
 
-def _leaves(kept: _KeptPart) -> Iterator[_KeptPart]:
-    if kept.part_id is not None:
-        yield kept
-    for child in kept.subparts:
-        yield from _leaves(child)
+def _walk(part: _KeptPart) -> Iterator[_KeptPart]:
+    yield part
+    for child in part.subparts:
+        yield from _walk(child)
 
 
 def _has_texts(lists: BodyLists) -> bool:

@@ -27,7 +27,8 @@ from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, id_of, lette
 GOLDEN: Final = [path.read_bytes() for path in sorted(Path(__file__).parent.parent.glob("golden/*.eml"))]
 BOTH: Final = letter(
     "--b\r\nContent-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n"
-    "Gr=FC=DFe <b>\r\n--b\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
+    "Gr=FC=DFe <b>\r\n--b\r\nContent-Type: text/html; charset=utf-8\r\nContent-Language: de, en\r\n"
+    "Content-Location: a.html\r\nContent-ID: <a@b>\r\n\r\n"
     f"<p title='a > b'>{'Grüße ' * 999}</p>\r\n--b--",
     content_type="multipart/alternative; boundary=b",
 )
@@ -71,12 +72,13 @@ QUESTIONS: Final[list[dict[str, Any]]] = [
     {"properties": ["attachments"], "bodyProperties": []},
 ]
 
-# Attachments are not at hand.
-EVERY_TEXT: Final[dict[str, Any]] = {
-    "properties": ["bodyValues"],
-    "fetchTextBodyValues": True,
-    "fetchAllBodyValues": True,
-}
+# What is not at hand: the texts of attachments, the header of a part, the tree.
+NOT_AT_HAND: Final[list[dict[str, Any]]] = [
+    {"properties": ["bodyValues"], "fetchTextBodyValues": True, "fetchAllBodyValues": True},
+    {"properties": ["textBody"], "bodyProperties": ["partId", "headers", "header:Content-Type:asText"]},
+    {"properties": ["htmlBody"], "bodyProperties": ["subParts", "size"]},
+    {"properties": ["bodyStructure", "textBody"]},
+]
 
 
 @pytest.fixture
@@ -119,7 +121,7 @@ def test_what_older_releases_packed_gives_the_same_answers(account: Mirrored) ->
     def answers() -> list[bytes]:
         given: list[bytes] = []
         with account.store.snapshot(ACCOUNT) as snapshot:
-            for question in (*QUESTIONS, EVERY_TEXT):
+            for question in (*QUESTIONS, *NOT_AT_HAND):
                 asked = parse_email_get(question | {"ids": [id_of(each) for each in LETTERS]})
                 assert email_get_as_asked(snapshot, asked, lambda email, _: given.append(email)) == ()
         return given
@@ -157,6 +159,14 @@ def test_a_document_without_places_says_so_itself() -> None:
     packed = document.pack(parse(BOTH))
     for each in (document.pack(parse(BOTH), has_body=False), document.narrow(packed, Keep.METADATA)):
         assert NO_PLACES == each.removeprefix(without_places(each))
+
+
+def test_what_is_longer_than_may_lie_beside_what_others_read_is_taken_apart() -> None:
+    for octets, is_at_hand in ((body_places.MOST_OCTETS // 2, True), (body_places.MOST_OCTETS, False)):
+        packed = document.pack(parse(letter("x" * octets)))
+        assert is_at_hand == (read_texts(packed, of_text=True, of_html=False) is not None)
+        body = body_places.read_body(packed, of_text=False, of_html=False, lists=["textBody"])
+        assert is_at_hand == (body is not None)
 
 
 def test_a_message_with_more_parts_than_a_letter_has_is_taken_apart() -> None:
