@@ -15,7 +15,7 @@ from change_executor.doctor.command import doctor
 from change_executor.downgrade_command import downgrade
 from change_executor.setup_command import setup
 from shared.oauth_command import oauth_app
-from shared.tokens import DEFAULT_LIFETIME_DAYS
+from shared.tokens import DEFAULT_LIFETIME_DAYS, id_of_token
 
 if TYPE_CHECKING:
     from change_executor.config import ExecutorSettings
@@ -105,12 +105,15 @@ def list_tokens(config: Config = DEFAULT_CONFIG) -> None:
 
 
 @token.command("revoke")
-def revoke_token(token_id: str, config: Config = DEFAULT_CONFIG) -> None:
+def revoke_token(
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `token list` shows, or the token.")],
+    config: Config = DEFAULT_CONFIG,
+) -> None:
     """Revoke a token at once; proposals that it made stay for a person to decide."""
     with _journal(config) as (journal, _):
         from change_executor.intake import proposer_tokens  # noqa: PLC0415 - the journal is heavy
 
-        row = proposer_tokens.revoke_token(journal, token_id)
+        row = proposer_tokens.revoke_token(journal, id_of_token(token_id))
         print(f"Token {row.id} of {row.agent} opens nothing any more.")
 
 

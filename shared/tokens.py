@@ -23,6 +23,7 @@ _SECRET_OCTETS: Final = 20
 DEFAULT_LIFETIME_DAYS: Final = 90
 
 _TOKEN: Final = re.compile(r"(mwr|mwp)_([a-z2-7]{8})_([a-z2-7]{32})_([0-9a-f]{8})", re.ASCII)
+_BEGINNING: Final = re.compile(r"mw[rp]_([a-z2-7]{8})(?:_|$)", re.ASCII)
 
 
 class TokenKind(StrEnum):
@@ -66,6 +67,15 @@ def parse_token(untrusted_text: str) -> Token | None:
     if not hmac.compare_digest(_check_digits(untrusted_text[:-9]), check):
         return None
     return Token(TokenKind(kind), token_id, untrusted_text)
+
+
+def id_of_token(untrusted_text: str) -> str:
+    """Return the id in what somebody gave for one: a whole token, or its beginning, stands for its id.
+
+    Whoever found a token in a log has that, and no list of ids.
+    """
+    match = _BEGINNING.match(untrusted_text)
+    return untrusted_text if match is None else match[1]
 
 
 def _check_digits(body: str) -> str:

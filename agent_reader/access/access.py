@@ -98,7 +98,7 @@ class Access:
             )
         if not timedelta(seconds=1) <= lifetime <= MAX_LIFETIME:
             raise ConfigurationError(
-                "--days",
+                "--expires",
                 "is no lifetime of a token.",
                 f"Use 1 to {MAX_LIFETIME.days} days; {DEFAULT_LIFETIME_DAYS} is usual.",
             )

@@ -1,11 +1,11 @@
 """What a token would see: how many messages in which mailbox, and the newest of them by subject."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from agent_reader.access_commands.showing import moment, now, shown
 from agent_reader.config import ReaderSettings
-from agent_reader.scope import Scope
+from agent_reader.scope import ORDINARY, Scope
 from agent_reader.store.database import account_file
 from agent_reader.store.selection import All
 from agent_reader.store.snapshot import Snapshot
@@ -33,6 +33,27 @@ def preview(settings: ReaderSettings, scope: Scope) -> Iterator[str]:
         store.close()
 
 
+def unknown_mailboxes(settings: ReaderSettings, scope: Scope) -> tuple[str, ...]:
+    """Return the mailboxes that a scope names and no account of it has now; none while an account was never synced."""
+    folder = settings.store.folder
+    accounts = [account.id for account in settings.accounts if scope.allows_account(account.id)]
+    if not all(account_file(folder, account).exists() for account in accounts):
+        return ()
+    store = Store(folder, now)
+    try:
+        known: set[str] = set()
+        for account in accounts:
+            with store.snapshot(account, ORDINARY) as snapshot:
+                known |= {mailbox.name for mailbox in snapshot.mailboxes()}
+    finally:
+        store.close()
+    return _missing(scope, known)
+
+
+def _missing(scope: Scope, names: Collection[str]) -> tuple[str, ...]:
+    return tuple(name for name in scope.mailboxes or () if name not in names and name.upper() != "INBOX")
+
+
 def _of_account(snapshot: Snapshot) -> Iterator[str]:
     hidden = snapshot.hidden()
     yield (
@@ -40,9 +61,8 @@ def _of_account(snapshot: Snapshot) -> Iterator[str]:
         f"{hidden.withheld} withheld as sign-in mail"
     )
     names = {mailbox.name for mailbox in snapshot.mailboxes()}
-    for name in snapshot.scope.mailboxes or ():
-        if name not in names and name.upper() != "INBOX":
-            yield f"  there is no mailbox {shown(name)} now"
+    for name in _missing(snapshot.scope, names):
+        yield f"  there is no mailbox {shown(name)} now"
     counts = snapshot.counts(None)
     for mailbox in snapshot.mailboxes():
         count = counts.get(mailbox.key)

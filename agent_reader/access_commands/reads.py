@@ -4,16 +4,20 @@ import csv
 import json
 import sys
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from agent_reader.access_commands.showing import Config, in_utc, moment, opened_access, shown
+from agent_reader.access_commands.showing import Config, in_utc, moment, opened_access, shown, tell
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
+from shared.identity import is_email_id, is_unprovable_email_id, is_unstable_email_id
 from shared.settings import ConfigurationError, load_settings
 
 if TYPE_CHECKING:
     from agent_reader.access import Line
+
+# Lists of the page show the beginning of an id, and its item the whole.
+_WHOLE_ID: Final = "Give all of it: M and 32 characters, as Email/get and the proposal on the review page have it."
 
 reads_app = typer.Typer(help="The read log: which agent was shown what.", invoke_without_command=True)
 
@@ -34,8 +38,16 @@ def reads(
         return
     if as_json and as_csv:
         raise ConfigurationError("--json", "and --csv are two forms.", "Ask for one of them.")
+    # Otherwise the beginning of an id, which lists show, would read as: nobody saw it.
+    if message is not None and not _is_whole_id(message):
+        raise ConfigurationError("--message", f"{shown(message)!r} is no whole id of a message.", _WHOLE_ID)
     with opened_access(load_settings(config, ReaderSettings)) as access:
-        lines = access.lines(agent=agent, since=in_utc(since), email_id=message, limit=limit)
+        lines = access.lines(agent=agent, since=in_utc(since), email_id=message, limit=limit + 1)
+        known = {token.agent for token in access.tokens()}
+    if agent is not None and agent not in known:
+        tell("--agent", f"{shown(agent)!r} never had a token here.", "`agent-reader token list` shows the agents.")
+    _say_what_is_left_out(len(lines), limit)
+    lines = lines[-limit:]
     if as_json:
         for line in lines:
             typer.echo(json.dumps(_json(line, message)))
@@ -72,6 +84,18 @@ def verify(
     typer.echo("whole")
 
 
+def _say_what_is_left_out(found: int, limit: int) -> None:
+    if found > limit:
+        older = "There are older ones: narrow by --since or --message, or ask for more."
+        tell("--limit", f"these are the newest {limit} lines.", older)
+    elif not found:
+        tell("reads", "nothing that was asked for is on record.", "Leave an option out to see more.")
+
+
+def _is_whole_id(text: str) -> bool:
+    return is_email_id(text) or is_unstable_email_id(text) or is_unprovable_email_id(text)
+
+
 def _ids(line: "Line", message: str | None) -> list[str]:
     return [each for each in line.email_ids if message is None or each == message]
 
@@ -105,6 +129,6 @@ def _write_csv(lines: "list[Line]", message: str | None) -> None:
     writer.writerow(("row", "at", "agent", "token", "from", "account", "method", "octets", "emailId", "parts"))
     for line in lines:
         for email_id in _ids(line, message) or [""]:
-            parts = " ".join(line.parts.get(email_id, ()))
+            parts = ";".join(line.parts.get(email_id, ()))
             row = (line.key, line.at.isoformat(), line.agent, line.token_id, line.peer, line.account, line.method)
             writer.writerow((*row, line.octets, email_id, parts))

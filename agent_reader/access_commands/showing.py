@@ -45,6 +45,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
+def tell(where: str, what: str, fix: str) -> None:
+    """Tell a person, beside what a program takes from standard output, in the form of a mistake."""
+    typer.echo(f"agent-reader: {where}: {what}\n  {fix}", err=True)
+
+
 def in_utc(moment: datetime | None) -> datetime | None:
     """Return a moment as aware UTC; one without an offset is UTC."""
     if moment is None:

@@ -1,19 +1,21 @@
 """`agent-reader token ...`: made, shown, tried out, taken back."""
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from agent_reader.access_commands.asked_scope import asked_budget, asked_lifetime, asked_note, asked_scope
-from agent_reader.access_commands.showing import Config, moment, now, opened_access, shown
+from agent_reader.access_commands.showing import Config, moment, now, opened_access, shown, tell
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.scope import Depth, Scope
 from shared.settings import ConfigurationError, load_settings
-from shared.tokens import DEFAULT_LIFETIME_DAYS
+from shared.tokens import DEFAULT_LIFETIME_DAYS, id_of_token
 
 if TYPE_CHECKING:
     from agent_reader.access import KnownToken
+
+_IDS: Final = "`agent-reader token list` shows the ids."
 
 token_app = typer.Typer(help="Reader tokens: what an agent shows to read.", no_args_is_help=True)
 
@@ -61,6 +63,7 @@ def token_create(  # noqa: PLR0913, PLR0917 - one for each option
     if preview:
         _print_preview(settings, scope)
         return
+    _say_what_is_not_there(settings, scope)
     with opened_access(settings, may_create=True) as access:
         typer.echo(access.create_token(agent, lifetime, scope=scope, budget=octets, note=words).text)
 
@@ -76,50 +79,64 @@ def token_list(config: Config = DEFAULT_PATH) -> None:
 
 @token_app.command("preview")
 def token_preview(
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `token list` shows.")],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `token list` shows, or the token.")],
     config: Config = DEFAULT_PATH,
 ) -> None:
     """Show what a token sees: counts by mailbox, and the newest subjects."""
     settings = load_settings(config, ReaderSettings)
+    named = id_of_token(token_id)
     with opened_access(settings) as access:
-        found = next((token for token in access.tokens() if token.id == token_id), None)
+        found = next((token for token in access.tokens() if token.id == named), None)
     if found is None:
-        raise ConfigurationError(
-            "token preview", f"there is no token `{shown(token_id)}`.", "`token list` shows the ids."
-        )
+        raise ConfigurationError("token preview", f"there is no token `{shown(named)}`.", _IDS)
+    if found.revoked_at is not None or found.expires_at <= now():
+        tell("token preview", f"it opens nothing any more: {_state(found)}.", "This is what its scope would show now.")
     _print_preview(settings, found.scope)
 
 
 @token_app.command("revoke")
 def token_revoke(
-    token_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `token list` shows.")],
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="The id that `token list` shows, or the token.")],
     config: Config = DEFAULT_PATH,
 ) -> None:
     """Make a token open nothing from now on; what it holds open ends within a second."""
+    named = id_of_token(token_id)
     with opened_access(load_settings(config, ReaderSettings)) as access:
-        if not access.revoke(token_id):
-            raise ConfigurationError(
-                "token revoke", f"there is no token `{token_id[:40]}` that opens.", "`token list` shows the ids."
-            )
-        typer.echo(f"revoked {token_id}")
+        if not access.revoke(named):
+            raise ConfigurationError("token revoke", f"there is no token `{shown(named)}` that opens.", _IDS)
+        typer.echo(f"revoked {named}")
 
 
 def _lines(token: "KnownToken") -> list[str]:
     from agent_reader.access.scope_text import described  # noqa: PLC0415 - heavy
 
-    if token.revoked_at is not None:
-        state = f"revoked {moment(token.revoked_at)}"
-    else:
-        state = f"{'until' if token.expires_at > now() else 'expired'} {moment(token.expires_at)}"
     used = "never used" if token.used_at is None else f"last used {moment(token.used_at)}"
     if token.used_from:
         used += f" from {shown(token.used_from)}"
     budget = "" if token.budget is None else f"; {token.budget} octets an hour"
     lines = [
-        f"{token.id} {token.agent} created {moment(token.created_at)} {state} {used}",
+        f"{token.id} {token.agent} created {moment(token.created_at)} {_state(token)} {used}",
         f"  sees {_clean(described(token.scope))}{budget}",
     ]
     return [*lines, f"  {shown(token.note)}"] if token.note else lines
+
+
+def _state(token: "KnownToken") -> str:
+    if token.revoked_at is not None:
+        return f"revoked {moment(token.revoked_at)}"
+    return f"{'until' if token.expires_at > now() else 'expired'} {moment(token.expires_at)}"
+
+
+def _say_what_is_not_there(settings: ReaderSettings, scope: Scope) -> None:
+    if scope.mailboxes is None:
+        return
+    from agent_reader.access_commands.preview import unknown_mailboxes  # noqa: PLC0415 - heavy
+
+    for name in unknown_mailboxes(settings, scope):
+        later = (
+            "The token sees one of that name should it come. Otherwise revoke it, and mind capitals: --preview shows."
+        )
+        tell("--mailbox", f"there is no mailbox {shown(name)!r} now.", later)
 
 
 def _clean(text: str) -> str:

@@ -148,6 +148,24 @@ def test_the_preview_of_a_token_is_what_that_token_sees(reader: Reader) -> None:
     assert "no token" in reader.refused("token", "preview", "aaaaaaaa")
 
 
+def test_a_token_for_a_mailbox_that_is_not_there_is_made_and_said_to_see_nothing(reader: Reader) -> None:
+    made = reader.run("token", "create", "--agent", "clerk", "--mailbox", "bills", "--mailbox", "Inbox")
+    assert made.stdout.startswith("mwr_")
+    assert "--mailbox: there is no mailbox 'bills' now" in made.stderr
+    assert "Inbox" not in made.stderr
+    assert "" == reader.run("token", "create", "--agent", "clerk", "--mailbox", "Bills").stderr
+
+
+def test_a_whole_token_stands_for_its_id_and_a_preview_says_that_one_is_revoked(reader: Reader) -> None:
+    token = reader.said("token", "create", "--agent", "clerk").strip()
+    assert "" == reader.run("token", "preview", token).stderr
+    revoked = reader.said("token", "revoke", token)
+    assert f"revoked {token.split('_')[1]}\n" == revoked
+    assert "revoked" in reader.run("token", "preview", token).stderr
+    again = reader.refused("token", "revoke", token)
+    assert token.split("_")[2] not in again
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -156,7 +174,7 @@ def test_the_preview_of_a_token_is_what_that_token_sees(reader: Reader) -> None:
         (("--sender", "word"), "--sender"),
         (("--budget", "12"), "--budget"),
         (("--budget", "much"), "--budget"),
-        (("--expires", "0d"), "--days"),
+        (("--expires", "0d"), "--expires"),
         (("--expires", "99999"), "--expires"),
         (("--expires", "2001-01-01"), "--expires"),
         (("--expires", "never"), "--expires"),
@@ -184,10 +202,28 @@ def test_the_read_log_says_who_was_shown_which_parts_of_what_and_from_where(read
     assert "" == reader.said("reads", "--since", "2100-01-01")
 
 
-def test_lines_of_one_message_name_it_alone_and_no_longer_id_is_taken_for_it(reader: Reader) -> None:
+def test_lines_of_one_message_name_it_alone_and_the_beginning_of_an_id_is_refused(reader: Reader) -> None:
+    mine, other = "M" + "1" * 32, "M" + "2" * 32
+    with reader.access() as access:
+        parts = ((mine, ("header", "text/1")),)
+        access.record(Agent("clerk", "aaaaaaaa"), [Shown("Email/get", "main", (mine, other), (mine,), 1234, parts)])
+        access.record(Agent("clerk", "aaaaaaaa"), [Shown("Email/get", "main", (other,))])
+    (line,) = reader.said("reads", "--message", mine).splitlines()
+    assert line.endswith(f"1234 {mine}[header,text/1]")
+    for beginning in ("M1", mine[:12], mine + "1", "T" + mine[1:]):
+        assert "--message" in reader.refused("reads", "--message", beginning)
+
+
+def test_what_a_limit_leaves_out_and_what_was_never_there_is_said_beside_the_lines(reader: Reader) -> None:
     _read(reader)
-    (line,) = reader.said("reads", "--message", "M1").splitlines()
-    assert line.endswith("1234 M1[header,text/1]")
+    reader.said("token", "create", "--agent", "clerk")
+    narrow = reader.run("reads", "--limit", "1")
+    assert (1, True) == (len(narrow.stdout.splitlines()), "--limit" in narrow.stderr)
+    assert "" == reader.run("reads", "--limit", "2").stderr
+    for words in (("--since", "2100-01-01"), ("--agent", "clerk", "--since", "2100-01-01")):
+        assert ("", True) == ((nothing := reader.run("reads", *words)).stdout, "on record" in nothing.stderr)
+        assert "--agent" not in nothing.stderr
+    assert "never had a token" in reader.run("reads", "--agent", "clark").stderr
 
 
 def test_the_read_log_as_json_and_as_csv(reader: Reader) -> None:
@@ -199,6 +235,7 @@ def test_the_read_log_as_json_and_as_csv(reader: Reader) -> None:
     assert [("clerk", "M1"), ("clerk", "M2"), ("other", "M2"), ("other", "M11")] == [
         (row["agent"], row["emailId"]) for row in rows
     ]
+    assert "header;text/1" == rows[0]["parts"]
     assert "--json" in reader.refused("reads", "--json", "--csv")
 
 

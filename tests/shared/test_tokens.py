@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.tokens import Token, TokenKind, bearer_of, new_token, parse_token
+from shared.tokens import Token, TokenKind, bearer_of, id_of_token, new_token, parse_token
 
 
 def test_a_token_has_its_documented_form_and_is_read_back() -> None:
@@ -57,3 +57,10 @@ def test_any_text_gives_a_token_or_none(text: str) -> None:
 )
 def test_the_secret_of_an_authorization_field(field: str | None, expected: str | None) -> None:
     assert expected == bearer_of(field)
+
+
+def test_a_whole_token_or_its_beginning_stands_for_its_id() -> None:
+    token = new_token(TokenKind.READER, secrets.token_bytes)
+    for text in (token.text, token.text[:-1], f"mwr_{token.id}", f"mwp_{token.id}_x", token.id):
+        assert token.id == id_of_token(text)
+    assert "mwr_short" == id_of_token("mwr_short")
