@@ -133,10 +133,6 @@ class AccountMirror:
 
         return self._begun(keep)
 
-    def put_headers(self, mailbox_id: str, uidvalidity: int, headers: Iterable[ThreadHeader]) -> None:
-        """Keep headers of messages that did not come in yet, to be threaded together."""
-        self.begin_headers(mailbox_id, uidvalidity, headers)()
-
     def _begun(self, take: Callable[[], None]) -> Callable[[], None]:
         """What reads here gains nothing by waiting, and new mail is to be seen at once."""
         if self._reader.is_beside:
@@ -195,10 +191,6 @@ class AccountMirror:
 
         return self._begun(take)
 
-    def add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> None:
-        """Take in new messages; the same octets elsewhere are the same Email. One bad message is set aside alone."""
-        self.begin_add(mailbox_id, messages)()
-
     def add_copies(self, mailbox_id: str, copies: Iterable[KnownCopy]) -> Collection[int]:
         """Take in messages that the mirror has from another mailbox; return those UIDs that it has indeed."""
         with self._writing() as writing:
@@ -229,18 +221,6 @@ class AccountMirror:
                 mailboxes.looked(writing, key, examined.uidnext, examined.highestmodseq)
             else:
                 catching_up.reached(writing, key, examined.highestmodseq)
-
-    def change(self, mailbox_id: str, states: Mapping[int, MessageState]) -> None:
-        """Take in changed flags."""
-        with self._writing() as writing:
-            key = mailboxes.key_of(writing, mailbox_id)
-            for uid, state in states.items():
-                emails.change_copy(writing, key, uid, state)
-
-    def vanish(self, mailbox_id: str, uids: Iterable[int]) -> None:
-        """Forget copies that are gone; an Email without a copy is held until `settle`."""
-        with self._writing() as writing:
-            emails.forget_copies(writing, mailboxes.key_of(writing, mailbox_id), uids)
 
     def received(self, octets: int) -> None:
         """Count octets that the server sent, whatever they were of: providers count them so."""

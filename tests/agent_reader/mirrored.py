@@ -13,6 +13,7 @@ from agent_reader.store import AccountMirror, ChangeList, DataType, Store
 from agent_reader.sync.mirror import Examined, FetchedMessage, ListedMailbox, MessageState
 from shared.identity import email_id, message_digest
 from shared.message import JSON
+from tests.agent_reader import synced
 from tests.agent_reader.empty import empty_index
 
 ACCOUNT = "main"
@@ -113,13 +114,13 @@ class Mirrored:
         return next(mailbox.id for mailbox in self.mirror.mailboxes() if mailbox.name == name)
 
     def add(self, name: str, *messages: FetchedMessage) -> None:
-        self.mirror.add(self.handle(name), messages)
+        synced.add(self.mirror, self.handle(name), messages)
 
     def flag(self, name: str, uid: int, *flags: str) -> None:
-        self.mirror.change(self.handle(name), {uid: MessageState(frozenset(flags), 2)})
+        synced.change(self.mirror, self.handle(name), {uid: MessageState(frozenset(flags), 2)})
 
     def vanish(self, name: str, *uids: int) -> None:
-        self.mirror.vanish(self.handle(name), uids)
+        synced.vanish(self.mirror, self.handle(name), uids)
 
     def expect(self, name: str, exists: int) -> None:
         """The server counts so many messages in a mailbox; some may be missing here."""

@@ -24,6 +24,7 @@ from agent_reader.jmap.session import ServedAccount
 from agent_reader.query import BlobCache, BlobReader
 from agent_reader.state_watch import StateWatch
 from agent_reader.store.store import Store
+from tests.agent_reader import synced
 from tests.agent_reader.empty import empty_access, empty_index
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def fill(store: Store, account: str, messages: tuple[bytes, ...], *, clock: Cloc
         mirror.restart(mailbox.id, 7)
     inbox = next(mailbox for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
     start = clock() - timedelta(hours=1)
-    mirror.add(
+    synced.add(
+        mirror,
         inbox.id,
         [
             fetched(uid, content, start + timedelta(minutes=uid), *(("\\Seen",) if uid < len(messages) else ()))

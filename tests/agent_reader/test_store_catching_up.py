@@ -12,6 +12,7 @@ from agent_reader.imap.uid_ranges import UidRanges
 from agent_reader.store.store import Store
 from agent_reader.sync.mirror import Examined, FetchedMessage, KnownCopy, ListedMailbox, MessageState
 from shared.identity import email_id, message_digest
+from tests.agent_reader import synced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +46,7 @@ def mirror(store: Store) -> AccountMirror:
     mirror.put_mailboxes([ListedMailbox(name, "/", frozenset(), subscribed=True) for name in ("INBOX", "Archive")])
     for mailbox in mirror.mailboxes():
         mirror.restart(mailbox.id, 7)
-    mirror.add(mirror.mailboxes()[0].id, [message(1, "a"), message(2, "b"), message(4, "d")])
+    synced.add(mirror, mirror.mailboxes()[0].id, [message(1, "a"), message(2, "b"), message(4, "d")])
     return mirror
 
 

@@ -17,6 +17,7 @@ from agent_reader.status_report import account_report, lines
 from agent_reader.store import Store
 from agent_reader.store.forgetting import accounts_with_files, forget_files
 from agent_reader.sync.mirror import SetAside
+from tests.agent_reader import synced
 from tests.agent_reader.mirrored import ACCOUNT, Mirrored, expect, fetched, letter, listed, mirrored
 from tests.fakes.reader_process import DEADLINE, REPOSITORY, ReaderFolder
 
@@ -158,13 +159,13 @@ def test_a_first_sync_is_followed_until_it_is_whole(dovecot: Dovecot, tmp_path: 
         (inbox,) = mirror.mailboxes()
         mirror.restart(inbox.id, 1)
         expect(mirror, inbox.id, 2)
-        mirror.add(inbox.id, [fetched(1, letter("one"))])
+        synced.add(mirror, inbox.id, [fetched(1, letter("one"))])
         command = [sys.executable, "-m", "agent_reader", "status", "--follow", "--config", str(folder.config)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY) as following:
             assert following.stdout is not None
             assert "0 messages" not in following.stdout.readline()
             assert "50%, 1 of 2" in following.stdout.readline()
-            mirror.add(inbox.id, [fetched(2, letter("two"))])
+            synced.add(mirror, inbox.id, [fetched(2, letter("two"))])
             mirror.looked(inbox.id, 3, None)
             mirror.settle()
             rest = following.stdout.read()

@@ -201,13 +201,14 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from agent_reader.store import Store
+from tests.agent_reader import synced
 from tests.agent_reader.mirrored import ACCOUNT, fetched, letter
 store = Store(Path(sys.argv[1]), lambda: datetime.now(UTC))
 mirror = store.account(ACCOUNT)
 (inbox,) = [mailbox.id for mailbox in mirror.mailboxes()]
 uid = len(mirror.states(inbox))
 while True:
-    mirror.add(inbox, [fetched(uid + step, letter(f"killed {uid + step}")) for step in range(1, 51)])
+    synced.add(mirror, inbox, [fetched(uid + step, letter(f"killed {uid + step}")) for step in range(1, 51)])
     uid += 50
     print(uid, flush=True)
 """

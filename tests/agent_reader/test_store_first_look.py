@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_reader.sync.mirror import FetchedMessage, ThreadHeader
+from tests.agent_reader import synced
 from tests.agent_reader.mirrored import ACCOUNT, START, fetched, id_of, letter, mirrored
 
 _NAMES = ("INBOX", "Archive")
@@ -94,7 +95,7 @@ def threads_after(
                 message = each.arrived()
                 header = ThreadHeader(message.uid, message.internaldate, message.header)
                 place = each.number % len(_NAMES)
-                account.mirror.put_headers(account.handle(_NAMES[place]), 1000 + place, [header])
+                synced.put_headers(account.mirror, account.handle(_NAMES[place]), 1000 + place, [header])
             account.mirror.thread()
             given: dict[int, str] = {}
             for begin in range(0, len(arriving), at_once):

@@ -14,6 +14,7 @@ from agent_reader.store.database import connect
 from agent_reader.store.threads import id_begun_by
 from agent_reader.sync.mirror import FetchedMessage, MessageState, SetAside
 from shared.identity import MAX_MESSAGE_OCTETS
+from tests.agent_reader import synced
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, listed, mirrored
 
 
@@ -321,7 +322,7 @@ def test_two_accounts_know_nothing_of_each_other(account: Mirrored) -> None:
 def test_a_mailbox_sync_does_not_know_is_a_bug_that_changes_nothing(account: Mirrored) -> None:
     before = account.state()
     with pytest.raises(LookupError):
-        account.mirror.add("Fnone", [fetched(1, letter())])
+        synced.add(account.mirror, "Fnone", [fetched(1, letter())])
     assert account.state() == before
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from agent_reader.query import thread_get
 from agent_reader.sync.mirror import ThreadHeader
+from tests.agent_reader import synced
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, mirrored
 
 
@@ -170,8 +171,8 @@ def _header(uid: int, octets: bytes) -> ThreadHeader:
 def test_after_the_first_look_a_bridge_that_comes_first_or_last_makes_one_thread(account: Mirrored) -> None:
     letters = [_mail("<1@x>", "S"), _mail("<2@x>", "S"), _mail("<3@x>", "Re: S", references="<2@x> <1@x>")]
     assert not account.mirror.is_threaded()
-    account.mirror.put_headers(account.handle("INBOX"), 1000, [_header(uid, letters[uid]) for uid in (1, 2)])
-    account.mirror.put_headers(account.handle("Archive"), 1001, [_header(0, letters[0])])
+    synced.put_headers(account.mirror, account.handle("INBOX"), 1000, [_header(uid, letters[uid]) for uid in (1, 2)])
+    synced.put_headers(account.mirror, account.handle("Archive"), 1001, [_header(0, letters[0])])
     assert set(account.mirror.headers_known(account.handle("INBOX"), 1000)) == {1, 2}
     assert set(account.mirror.headers_known(account.handle("INBOX"), 1001)) == set()
     account.reopen()
@@ -188,7 +189,9 @@ def test_after_the_first_look_a_bridge_that_comes_first_or_last_makes_one_thread
 
 def test_a_header_whose_message_never_comes_leaves_no_thread_behind(account: Mirrored) -> None:
     letters = [_mail("<1@x>", "S"), _mail("<2@x>", "S", references="<0@x>"), letter("no id", subject="S")]
-    account.mirror.put_headers(account.handle("INBOX"), 1000, [_header(uid, each) for uid, each in enumerate(letters)])
+    synced.put_headers(
+        account.mirror, account.handle("INBOX"), 1000, [_header(uid, each) for uid, each in enumerate(letters)]
+    )
     account.mirror.thread()
     account.add("INBOX", fetched(1, letters[0]))
     account.vanish("INBOX", 1)
@@ -204,7 +207,7 @@ def test_a_mirror_that_gave_ids_is_not_threaded_anew(account: Mirrored) -> None:
     account.add("INBOX", fetched(1, one), fetched(2, two))
     given = _threads(account, one, two)
     bridge = _mail("<3@x>", "S", references="<1@x> <2@x>")
-    account.mirror.put_headers(account.handle("INBOX"), 1000, [_header(3, bridge)])
+    synced.put_headers(account.mirror, account.handle("INBOX"), 1000, [_header(3, bridge)])
     account.mirror.thread()
     account.add("INBOX", fetched(3, bridge))
     assert _threads(account, one, two, bridge) == [*given, given[0]]
@@ -213,7 +216,7 @@ def test_a_mirror_that_gave_ids_is_not_threaded_anew(account: Mirrored) -> None:
 def test_a_header_that_cannot_be_read_holds_up_no_other(account: Mirrored) -> None:
     hostile = [b"", b"\0\xff", b"References: " + b"<" * 10_000, b"Message-ID: <1@x>\r\n" * 500, b"Subject: =?x?q?" * 99]
     headers = [ThreadHeader(uid, START, header) for uid, header in enumerate(hostile, 1)]
-    account.mirror.put_headers(account.handle("INBOX"), 1000, headers)
+    synced.put_headers(account.mirror, account.handle("INBOX"), 1000, headers)
     account.mirror.thread()
     octets = _mail("<2@x>", "S")
     account.add("INBOX", fetched(9, octets))

@@ -18,6 +18,7 @@ from agent_reader.query import email_get
 from agent_reader.store.database import account_file
 from agent_reader.sync.mirror import MessageState
 from shared.message import JSON
+from tests.agent_reader import synced
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, mirrored
 
 _DEFAULT_MESSAGES: Final = 10_000
@@ -37,7 +38,9 @@ def measure(messages: int, folder: Path) -> None:
         handle = account.handle("INBOX")
         uids = sorted(account.mirror.states(handle))[:_CHANGED_FLAGS]
         started = time.process_time()
-        account.mirror.change(handle, {uid: MessageState(frozenset({"\\Seen", "\\Flagged"}), 2) for uid in uids})
+        synced.change(
+            account.mirror, handle, {uid: MessageState(frozenset({"\\Seen", "\\Flagged"}), 2) for uid in uids}
+        )
         _say(f"{'one flag, in a batch':28} {(time.process_time() - started) / len(uids) * 1000:8.2f} ms")
         _ask(account, letters)
         account.store.close()

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tests.agent_reader import synced
 from tests.agent_reader.on_loopback import on_loopback
 from tests.agent_reader.served import ACCOUNT, House, fetched, house, octets
 
@@ -86,7 +87,7 @@ def _state_before_something_new(reader: House) -> str:
     _, got = asyncio.run(reader.one("Email/get", ids=[]))
     mirror = reader.store.account(ACCOUNT)
     inbox = next(mailbox for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
-    mirror.add(inbox.id, [fetched(50, octets(50, "Something new", "It came meanwhile."), reader.clock())])
+    synced.add(mirror, inbox.id, [fetched(50, octets(50, "Something new", "It came meanwhile."), reader.clock())])
     return str(got["state"])
 
 

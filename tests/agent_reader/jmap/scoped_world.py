@@ -25,6 +25,7 @@ from agent_reader.state_watch import StateWatch
 from agent_reader.store import Store
 from shared.identity import email_id, message_digest
 from shared.message import parse
+from tests.agent_reader import synced
 from tests.agent_reader.empty import empty_access, empty_index
 
 if TYPE_CHECKING:
@@ -171,13 +172,13 @@ class World:
     def put_copy(self, letter: Letter, name: str) -> None:
         message = self._message(letter, name)
         self.placed[letter.number, name] = message.uid
-        self.mirror.add(self.handle(name), [message])
+        synced.add(self.mirror, self.handle(name), [message])
 
     def put_elsewhere(self, letter: Letter) -> None:
         """Bring a letter into the INBOX of the other account."""
         mirror = self.store.account(OTHER_ACCOUNT)
         inbox = next(mailbox.id for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
-        mirror.add(inbox, [self._message(letter, "INBOX")])
+        synced.add(mirror, inbox, [self._message(letter, "INBOX")])
 
     def _message(self, letter: Letter, name: str) -> FetchedMessage:
         uid = self.uids()
@@ -187,11 +188,11 @@ class World:
         return FetchedMessage(uid, state, letter.at, len(letter.octets), letter.octets, header)
 
     def take(self, letter: Letter, name: str) -> None:
-        self.mirror.vanish(self.handle(name), [self.placed.pop((letter.number, name))])
+        synced.vanish(self.mirror, self.handle(name), [self.placed.pop((letter.number, name))])
 
     def flag(self, letter: Letter, name: str, *flags: str) -> None:
         uid = self.placed[letter.number, name]
-        self.mirror.change(self.handle(name), {uid: MessageState(frozenset(flags), 2)})
+        synced.change(self.mirror, self.handle(name), {uid: MessageState(frozenset(flags), 2)})
 
     def settle(self) -> None:
         for mailbox in self.mirror.mailboxes():

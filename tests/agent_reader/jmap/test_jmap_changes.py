@@ -15,6 +15,7 @@ import pytest
 
 from agent_reader.imap.values import ListedMailbox, MessageState
 from shared.identity import email_id, message_digest
+from tests.agent_reader import synced
 from tests.agent_reader.served import ACCOUNT, NOW, OTHER_ACCOUNT, House, fetched, house, octets
 
 pytestmark = pytest.mark.anyio
@@ -41,14 +42,14 @@ class Living:
 
     def put(self, name: str, uid: int, content: bytes, *flags: str) -> None:
         message = fetched(uid, content, NOW + timedelta(seconds=uid), *flags)
-        self.served.store.account(ACCOUNT).add(self.handle(name), [message])
+        synced.add(self.served.store.account(ACCOUNT), self.handle(name), [message])
 
     def flag(self, name: str, uid: int, *flags: str) -> None:
         state = MessageState(frozenset(flags), next(self.numbers))
-        self.served.store.account(ACCOUNT).change(self.handle(name), {uid: state})
+        synced.change(self.served.store.account(ACCOUNT), self.handle(name), {uid: state})
 
     def vanish(self, name: str, uid: int) -> None:
-        self.served.store.account(ACCOUNT).vanish(self.handle(name), [uid])
+        synced.vanish(self.served.store.account(ACCOUNT), self.handle(name), [uid])
 
     def settle(self) -> None:
         mirror = self.served.store.account(ACCOUNT)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.agent_reader import synced
 from tests.agent_reader.jmap.matrix import DOCUMENT
 from tests.agent_reader.on_loopback import Served, on_loopback
 from tests.agent_reader.served import ACCOUNT, NOW, House, fetched, house, octets
@@ -67,7 +68,7 @@ def test_the_change_discovery_flow_tells_of_a_message_that_came_meanwhile(runnin
     (state,) = _run(f'{before}\nprintf \'"%s"\' "$STATE"', running)
     mirror = running[0].store.account(ACCOUNT)
     inbox = next(mailbox.id for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
-    mirror.add(inbox, [fetched(50, octets(50, "Came meanwhile", "New."), NOW)])
+    synced.add(mirror, inbox, [fetched(50, octets(50, "Came meanwhile", "New."), NOW)])
     (answer,) = _run(f"{define}\nSTATE='{state}'\n{later}", running)
     assert "STATE=" in keep
     (_, changes, _), (_, got, _) = answer["methodResponses"]

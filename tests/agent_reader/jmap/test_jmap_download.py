@@ -16,6 +16,7 @@ from agent_reader.sync.mirror import FetchedMessage, MessageState
 from shared.identity import MAX_MESSAGE_OCTETS, email_id, message_digest, unprovable_email_id
 from shared.imap_login import ImapFailure
 from shared.link import OpenedState
+from tests.agent_reader import synced
 from tests.agent_reader.jmap.downloading import ALL, INNER, MIXED, PICTURE, blob_of, get, url
 from tests.agent_reader.on_loopback import await_true, descriptors, on_loopback
 from tests.agent_reader.served import ACCOUNT, NOW, OTHER_ACCOUNT, House, house
@@ -122,7 +123,7 @@ async def test_another_copy_is_tried_where_one_holds_something_else(served: Hous
     mirror = served.store.account(ACCOUNT)
     other = next(mailbox for mailbox in mirror.mailboxes() if mailbox.name == "Processed")
     state = MessageState(frozenset(), 1)
-    mirror.add(other.id, [FetchedMessage(77, state, NOW, len(MIXED), MIXED, b"")])
+    synced.add(mirror, other.id, [FetchedMessage(77, state, NOW, len(MIXED), MIXED, b"")])
     served.shelf.octets[4], served.shelf.octets[77] = MIXED[:-1], MIXED
     assert MIXED == (await get(served, url(blob_of(MIXED)))).content
     assert [4, 77] == served.shelf.fetched
@@ -153,7 +154,9 @@ def without_digest(served: House, content: bytes) -> str:
     mirror = served.store.account(ACCOUNT)
     inbox = next(mailbox for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
     header = MIXED.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
-    mirror.add(inbox.id, [FetchedMessage(50, MessageState(frozenset(), 1), NOW, MAX_MESSAGE_OCTETS + 1, None, header)])
+    synced.add(
+        mirror, inbox.id, [FetchedMessage(50, MessageState(frozenset(), 1), NOW, MAX_MESSAGE_OCTETS + 1, None, header)]
+    )
     served.shelf.octets[50] = content
     return "B" + unprovable_email_id(inbox.id, 7, 50)
 
@@ -183,7 +186,7 @@ async def test_an_email_that_was_destroyed_is_not_given_from_the_cache(served: H
     mirror = served.store.account(ACCOUNT)
     served.clock.forward(timedelta(minutes=1))
     inbox = next(mailbox for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
-    mirror.vanish(inbox.id, [4])
+    synced.vanish(mirror, inbox.id, [4])
     for mailbox in mirror.mailboxes():
         mirror.looked(mailbox.id, 5, None)
     mirror.settle()

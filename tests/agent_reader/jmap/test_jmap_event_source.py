@@ -19,6 +19,7 @@ from agent_reader.jmap.event_source import EventSources, States, Wish, id_of_sta
 from agent_reader.scope import ORDINARY
 from shared.problem import Problem
 from tests.agent_reader.on_loopback import Client, Served, await_true, descriptors, on_loopback
+from tests.agent_reader import synced
 from tests.agent_reader.served import ACCOUNT, OTHER_ACCOUNT, House, house
 
 CLIENTS = 200
@@ -40,7 +41,7 @@ class Streams:
         """Change a message's flags; gives the new state."""
         mirror = self.house.store.account(account)
         inbox = next(mailbox for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
-        mirror.change(inbox.id, {uid: MessageState(frozenset(flags), 99)})
+        synced.change(mirror, inbox.id, {uid: MessageState(frozenset(flags), 99)})
         return self.state(account)
 
     def state(self, account: str = ACCOUNT) -> str:

@@ -11,6 +11,7 @@ import pytest
 from agent_reader.jmap.capabilities import CORE, KNOWN_CAPABILITIES, MAIL, SUBMISSION, Limits
 from agent_reader.jmap.methods import METHODS, Absent, Change, NoAccount, Read
 from agent_reader.scope import Scope
+from tests.agent_reader import synced
 from tests.agent_reader.served import ACCOUNT, OTHER_ACCOUNT, House, house
 
 pytestmark = pytest.mark.anyio
@@ -237,7 +238,7 @@ async def test_a_request_sees_one_state_of_an_account_whatever_sync_writes_meanw
     def after_sync_wrote(*arguments: Any) -> dict[str, Any]:
         mirror = opened[0].store.account(ACCOUNT)
         for mailbox in mirror.mailboxes():
-            mirror.vanish(mailbox.id, mirror.states(mailbox.id))
+            synced.vanish(mirror, mailbox.id, mirror.states(mailbox.id))
             mirror.looked(mailbox.id, 10, None)
         mirror.settle()
         return read.function(*arguments)

@@ -19,6 +19,7 @@ from agent_reader.access import Agent
 from agent_reader.scope import Depth, Scope
 from agent_reader.sync.mirror import ListedMailbox
 from agent_reader.tool_answers.sheet import MAX_RESULT_CHARACTERS
+from tests.agent_reader import synced
 from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, outside
 from tests.agent_reader.mcp.mails import CANARY, HOSTILE
 from tests.agent_reader.mcp.served import app_of, served
@@ -64,7 +65,9 @@ def add_sent(standing: Desked, *messages: tuple[bytes, timedelta]) -> None:
     )
     sent = next(mailbox.id for mailbox in mirror.mailboxes() if mailbox.name == "Sent")
     mirror.restart(sent, 9)
-    mirror.add(sent, [fetched(number, each, NOW - ago, "\\Seen") for number, (each, ago) in enumerate(messages, 1)])
+    synced.add(
+        mirror, sent, [fetched(number, each, NOW - ago, "\\Seen") for number, (each, ago) in enumerate(messages, 1)]
+    )
 
 
 @pytest.fixture
@@ -117,7 +120,7 @@ def test_mail_marked_as_answered_waits_no_more_and_without_sent_mail_the_marks_a
         ]
         mirror = standing.house.store.account(ACCOUNT)
         inbox = next(mailbox.id for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
-        mirror.add(inbox, [fetched(9, SETTLED, NOW, "\\Answered")])
+        synced.add(mirror, inbox, [fetched(9, SETTLED, NOW, "\\Answered")])
         assert [id_of(ASKED)] == [each["emailId"] for each in account_of(standing)["waiting"]]
 
 
@@ -173,7 +176,7 @@ async def test_on_a_terminal_it_is_text_for_a_person_that_no_mail_can_colour_or_
     hostile = octets(30, "=?utf-8?q?=1b[31mred_=E2=80=AEder?=", "x")
     mirror = street.standing.house.store.account(ACCOUNT)
     inbox = next(mailbox.id for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
-    mirror.add(inbox, [fetched(30, hostile, NOW)])
+    synced.add(mirror, inbox, [fetched(30, hostile, NOW)])
     async with houses(street) as (reader, _):
         ours, theirs = pty.openpty()
         command = [sys.executable, "-m", "agent_reader", "digest", *street.arguments(reader, None)]

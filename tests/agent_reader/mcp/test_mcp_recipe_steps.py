@@ -14,6 +14,7 @@ from agent_reader.mcp.prompts import RECIPES
 from agent_reader.relay.proposals import FINAL
 from agent_reader.sync.mirror import ListedMailbox
 from change_executor.lifecycle import Event
+from tests.agent_reader import synced
 from tests.agent_reader.mcp.desk import desked, id_of, inside, listed, outside, short
 from tests.agent_reader.mcp.test_mcp_sequences import World, tools_of
 from tests.agent_reader.served import ACCOUNT, fetched, octets
@@ -55,7 +56,9 @@ def world(folder: Path) -> Iterator[World]:
         (sent,) = (each for each in mirror.mailboxes() if each.name == "Sent")
         mirror.restart(sent.id, 9)
         sent_at = standing.house.clock() - timedelta(minutes=5)
-        mirror.add(sent.id, [fetched(uid, each, sent_at, "\\Seen") for uid, each in enumerate((ANSWER, QUESTION), 1)])
+        synced.add(
+            mirror, sent.id, [fetched(uid, each, sent_at, "\\Seen") for uid, each in enumerate((ANSWER, QUESTION), 1)]
+        )
         mirror.looked(sent.id, 3, None)
         mirror.settle()
         journal = empty_journal(settings.journal.url, MovableClock())

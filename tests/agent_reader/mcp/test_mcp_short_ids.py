@@ -15,6 +15,7 @@ import pytest
 from agent_reader.mcp.short_ids import SHORT_CHARACTERS
 from agent_reader.relay.endpoint import Reply, Unreachable
 from agent_reader.scope import Depth, Scope
+from tests.agent_reader import synced
 from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, listed, outside, short
 from tests.agent_reader.mcp.mails import attached
 from tests.agent_reader.mcp.test_mcp_sequences import AtDesk, World, tools_of
@@ -53,7 +54,7 @@ def both(tmp_path: Path) -> Iterator[World]:
 def take_away(standing: Desked, uid: int, account: str = ACCOUNT) -> None:
     """The owner deletes a message of INBOX for good, and the mirror has seen it everywhere."""
     mirror = standing.house.store.account(account)
-    mirror.vanish(next(each.id for each in mirror.mailboxes() if each.name == "INBOX"), [uid])
+    synced.vanish(mirror, next(each.id for each in mirror.mailboxes() if each.name == "INBOX"), [uid])
     for mailbox in mirror.mailboxes():
         mirror.looked(mailbox.id, 30, None)
     mirror.settle()

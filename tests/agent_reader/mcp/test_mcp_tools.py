@@ -20,6 +20,7 @@ from agent_reader.relay.endpoint import Endpoint
 from agent_reader.relay.proposals import ProposalTools
 from agent_reader.scope import Depth, Scope
 from agent_reader.sync.mirror import ListedMailbox
+from tests.agent_reader import synced
 from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, listed, make_desk, outside, short
 from tests.agent_reader.mcp.mails import attached
 from tests.agent_reader.served import ACCOUNT, MESSAGES, NOW, OTHER_ACCOUNT, fetched, octets
@@ -223,7 +224,7 @@ def deliver(
 ) -> str:
     mirror = standing.house.store.account(account)
     handle = next(each.id for each in mirror.mailboxes() if each.name == mailbox)
-    mirror.add(handle, [fetched(uid, message, standing.house.clock() + timedelta(minutes=minutes))])
+    synced.add(mirror, handle, [fetched(uid, message, standing.house.clock() + timedelta(minutes=minutes))])
     return id_of(message)
 
 
