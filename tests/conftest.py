@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from typing import Final
+
 import pytest
 from hypothesis import settings
 
@@ -36,5 +40,12 @@ def _place(item: pytest.Item) -> int:
     return next((place for place, start in enumerate(_FIRST) if item.nodeid.startswith(start)), len(_FIRST))
 
 
+# Octets: a Unix socket's path has 107 at most, pytest-of-NAME/pytest-N/popen-gwN/TEST/reader/link/reader.sock 91.
+_DEEPEST_TEMPORARY_FOLDER: Final = 16
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if len(os.fsencode(tempfile.gettempdir())) > _DEEPEST_TEMPORARY_FOLDER:
+        # For this process, those of a parallel run, and every program that is started.
+        os.environ["TMPDIR"] = tempfile.tempdir = "/tmp"
     config.addinivalue_line("markers", "statement(id, ...): statements of tests/agent_reader/jmap/manifest.toml")

@@ -7,10 +7,10 @@ for a browser has no asynchronous tests.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 CHROMIUM = "/usr/bin/chromium"
 ARGUMENTS = [
@@ -23,11 +23,17 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 
+# What is waited for comes at once on an idle machine; tests run on busy ones, for which Playwright's five seconds of an
+# expectation are few.
+PATIENCE_MILLISECONDS: Final = 30_000
+
 NewPage = Callable[..., Page]
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    # For all tests to come: there is no expectation without a browser.
+    expect.set_options(timeout=PATIENCE_MILLISECONDS)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield chromium
@@ -42,7 +48,7 @@ def new_browser_page(browser: Browser) -> Iterator[NewPage]:
     def make(**options: Any) -> Page:
         context = browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options))
         contexts.append(context)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE_MILLISECONDS)
         page = context.new_page()
         _complaints[id(page)] = found = []
         page.on("console", lambda message: found.append(message.text) if message.type == "error" else None)

@@ -79,7 +79,7 @@ def test_what_is_pressed_while_the_executor_restarts_is_done_when_it_is_back_and
         listener = socket.create_server(address)
     executor = Executor(listener, settings, open_journal(settings.journal.url, clock), clock)
     try:
-        expect(page.get_by_text("Rejected. Nothing was moved")).to_be_visible(timeout=15_000)
+        expect(page.get_by_text("Rejected. Nothing was moved")).to_be_visible()
         with executor.journal.reading() as connection:
             case = read_case(connection, settings, proposal.id)
         assert (State.REJECTED, "She still waits for an answer") == (case.proposal.state, case.decision_reason)
@@ -111,8 +111,8 @@ def test_an_open_queue_goes_on_by_itself_after_a_restart(tmp_path: Path, browser
     with socket.create_server(address) as listener:
         executor = Executor(listener, settings, open_journal(settings.journal.url, clock), clock)
         try:
-            expect(page.get_by_text("The executor does not answer.")).to_be_hidden(timeout=15_000)
+            expect(page.get_by_text("The executor does not answer.")).to_be_hidden()
             Rows(executor.journal, settings, clock, iter([9])).proposal(reading("After it"))
-            expect(page.get_by_role("link", name="After it")).to_be_visible(timeout=15_000)
+            expect(page.get_by_role("link", name="After it")).to_be_visible()
         finally:
             executor.stop()
