@@ -45,6 +45,9 @@ _MOST_THREADS: Final = 2
 # look is an indexed row, some microseconds; whoever revokes sees the stream end before he has looked up.
 _REVOCATION_SECONDS: Final = 1.0
 
+# RFC 8621 §1.5: a type without methods or objects, of which nothing is told but that mail came in.
+EMAIL_DELIVERY: Final = "EmailDelivery"
+
 _TYPE_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,49}", re.ASCII)
 _MOST_TYPES: Final = 50
 _PING: Final = re.compile(r"\d{1,10}", re.ASCII)
@@ -134,9 +137,11 @@ class EventSources:
     def _states(self, wish: Wish, agent: Agent, account_ids: Collection[str]) -> States:
         found: dict[str, Mapping[str, str]] = {}
         types = [each.value for each in DataType if wish.wants(each.value)]
-        for account_id in account_ids if types else ():
+        wants_delivery = wish.wants(EMAIL_DELIVERY)
+        for account_id in account_ids if types or wants_delivery else ():
             with self._snapshots.snapshot(account_id, agent.scope) as snapshot:
-                found[account_id] = dict.fromkeys(types, snapshot.state)
+                delivery = {EMAIL_DELIVERY: snapshot.delivery_state()} if wants_delivery else {}
+                found[account_id] = dict.fromkeys(types, snapshot.state) | delivery
         return found
 
 
@@ -206,8 +211,9 @@ class _Stream(Response):
     async def _tell(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         if self._has_body:
-            # A comment: the client, and whatever stands between, knows that the stream is open.
-            await _send_text(send, ":\n\n")
+            # A comment: the client, and whatever stands between, knows that the stream is open. And an id without an
+            # event, so that a client which loses the stream before the first change misses none.
+            await _send_text(send, f":\n\nid: {id_of_states(self._known)}\n\n")
             await self._tell_events(send)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -232,7 +238,7 @@ class _Stream(Response):
                 ping_at = loop.time() + wish.ping_seconds if wish.ping_seconds else None
                 await asyncio.sleep(LEAST_PAUSE_SECONDS)
             elif not heard:
-                await _send_text(send, _ping_event(wish.ping_seconds, self._known))
+                await _send_text(send, _ping_event(wish.ping_seconds))
                 ping_at = loop.time() + wish.ping_seconds
             heard = await self._line.hears(ping_at)
 
@@ -279,9 +285,9 @@ def _state_event(news: States, known: States) -> str:
     return f"event: state\nid: {id_of_states(known)}\ndata: {change}\n\n"
 
 
-def _ping_event(seconds: int, known: States) -> str:
-    # With the id, so that a client which lost the stream before the first change misses none.
-    return f'event: ping\nid: {id_of_states(known)}\ndata: {{"interval": {seconds}}}\n\n'
+def _ping_event(seconds: int) -> str:
+    # RFC 8620 §7.3: it sets no id.
+    return f'event: ping\ndata: {{"interval": {seconds}}}\n\n'
 
 
 async def _send_text(send: Send, text: str) -> None:

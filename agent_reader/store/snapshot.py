@@ -16,6 +16,7 @@ from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import document, reading, scoped, thread_pages
 from agent_reader.store.change_log import ChangeList, changes_since
 from agent_reader.store.changes import DataType
+from agent_reader.store.deliveries import Deliveries
 from agent_reader.store.reading_room import ReadingRoom
 from agent_reader.store.scoped import Hidden
 from agent_reader.store.selection import Selection, without_bodies
@@ -149,7 +150,12 @@ class Snapshot:
     room: ReadingRoom = field(default_factory=ReadingRoom, repr=False)
     written: WrittenOfAccount = field(default_factory=lambda: WrittenEmails(0).seen_by("", Depth.FULL), repr=False)
     thread_pages: ThreadPages = field(default_factory=ThreadPages, repr=False)
+    deliveries: Deliveries = field(default_factory=Deliveries, repr=False)
     _mailboxes: tuple[StoredMailbox, ...] | None = None
+
+    def delivery_state(self) -> str:
+        """Return the state of EmailDelivery: another one when an Email came in, and only then (RFC 8621 §1.5)."""
+        return self.deliveries.state(self.connection, self.state)
 
     def hidden(self) -> Hidden:
         """Return how many Emails the scope hides: all that is told of them."""

@@ -20,6 +20,7 @@ from agent_reader.identity import Identity
 from agent_reader.keep import Retention
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import database, scoped
+from agent_reader.store.deliveries import Deliveries
 from agent_reader.store.mirror import AccountMirror, Clock, Randomness
 from agent_reader.store.progress import Progress, read_progress
 from agent_reader.store.reading_pool import ReadingPool, ReadingShare, process_count
@@ -64,6 +65,7 @@ class _NarrowView:
     def __init__(self) -> None:
         self.counts: dict[tuple[str, int], dict[int, MailboxCounts]] = {}
         self.hidden: dict[int, scoped.Hidden] = {}
+        self.deliveries = Deliveries()
         self._lock = threading.Lock()
         self._idle: list[apsw.Connection] = []
         self._closed = False
@@ -144,6 +146,7 @@ class Store:
         self._mirrors: dict[str, AccountMirror] = {}
         self._idle: dict[str, list[apsw.Connection]] = {}
         self._counts: dict[str, dict[tuple[str, int], dict[int, MailboxCounts]]] = {}
+        self._deliveries: dict[str, Deliveries] = {}
         self._narrow: OrderedDict[tuple[str, Scope], _NarrowView] = OrderedDict()
         self._room = ReadingRoom()
         self._written = WrittenEmails()
@@ -169,6 +172,7 @@ class Store:
                 )
                 self._idle[account_id] = []
                 self._counts[account_id] = {}
+                self._deliveries[account_id] = Deliveries()
             return self._mirrors[account_id]
 
     @contextmanager
@@ -202,6 +206,7 @@ class Store:
                     room=self._room,
                     written=written,
                     thread_pages=self._thread_pages,
+                    deliveries=self._deliveries[account_id],
                 )
         finally:
             self._give_back(account_id, connection)
@@ -285,6 +290,7 @@ class Store:
                     self._room,
                     written,
                     self._thread_pages,
+                    view.deliveries,
                 )
         finally:
             if connection.in_transaction:

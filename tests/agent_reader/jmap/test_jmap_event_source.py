@@ -18,9 +18,9 @@ from agent_reader.jmap.capabilities import DEFAULT_LIMITS
 from agent_reader.jmap.event_source import EventSources, States, Wish, id_of_states, parse_wish, states_of_id
 from agent_reader.scope import ORDINARY
 from shared.problem import Problem
-from tests.agent_reader.on_loopback import Client, Served, await_true, descriptors, on_loopback
 from tests.agent_reader import synced
-from tests.agent_reader.served import ACCOUNT, OTHER_ACCOUNT, House, house
+from tests.agent_reader.on_loopback import Client, Served, await_true, descriptors, on_loopback
+from tests.agent_reader.served import ACCOUNT, OTHER_ACCOUNT, House, fetched, house, octets
 
 CLIENTS = 200
 EVERYTHING = "types=*&closeafter=no&ping=0"
@@ -44,6 +44,13 @@ class Streams:
         synced.change(mirror, inbox.id, {uid: MessageState(frozenset(flags), 99)})
         return self.state(account)
 
+    def deliver(self) -> str:
+        """Have a message come in; gives the new state."""
+        mirror = self.house.store.account(ACCOUNT)
+        inbox = next(mailbox for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
+        mirror.begin_add(inbox.id, [fetched(4, octets(4, "Another order", "Milk."), self.house.clock())])()
+        return self.state()
+
     def state(self, account: str = ACCOUNT) -> str:
         # As the token sees it, which withholds what signs people in.
         with self.house.store.snapshot(account, ORDINARY) as snapshot:
@@ -61,14 +68,21 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Streams]:
         yield Streams(open_house, served)
 
 
+def _blocks(octets: bytes) -> list[dict[str, str]]:
+    """The fields of each block of a stream (WHATWG HTML §9.2.6), with the last event id that a client then has."""
+    text = octets.decode().replace("\r\n", "\n")
+    found, last_id = list[dict[str, str]](), ""
+    for block in text.partition("\n:\n")[2].split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line)
+        last_id = fields.get("id", last_id)
+        if fields:
+            found.append(fields | {"last id": last_id})
+    return found
+
+
 def _event(octets: bytes, number: int = -1) -> Mapping[str, str]:
-    """The fields of one of the events in an answer."""
-    blocks = [line for line in octets.decode().replace("\r\n", "\n").split("\n") if ": " in line]
-    names = [line.partition(": ")[2] for line in blocks if line.startswith("event: ")]
-    ids = [line.partition(": ")[2] for line in blocks if line.startswith("id: ")]
-    data = [line.partition(": ")[2] for line in blocks if line.startswith("data: ")]
-    assert len(names) == len(ids) == len(data)
-    return {"event": names[number], "id": ids[number], "data": data[number]}
+    """The fields of one of the events in an answer; what has no data is none."""
+    return [block for block in _blocks(octets) if "data" in block][number]
 
 
 @pytest.mark.statement("179", "180")
@@ -83,6 +97,23 @@ def test_a_change_is_told_as_it_happens_with_the_states_that_get_gives(streams: 
         assert "state" == event["event"]
         change = {"@type": "StateChange", "changed": {ACCOUNT: dict.fromkeys(("Email", "Mailbox", "Thread"), state)}}
         assert change == json.loads(event["data"])
+
+
+@pytest.mark.statement("180")
+def test_that_mail_came_in_is_a_type_of_its_own_and_nothing_else_is_told_of_it(streams: Streams) -> None:
+    """RFC 8621 §1.5."""
+    with streams.open("types=EmailDelivery&closeafter=no&ping=0") as client, streams.open() as whole:
+        for opened in (client, whole):
+            opened.until(b"id: ")
+        state = streams.flag(ACCOUNT, 3, "\\Answered")
+        told = json.loads(_event(whole.until(b"}}}"), 0)["data"])["changed"]
+        assert {ACCOUNT: dict.fromkeys(("Email", "Mailbox", "Thread"), state)} == told
+        state = streams.deliver()
+        # The first event: of the flag nothing was told.
+        told = json.loads(_event(client.until(b"}}}"), 0)["data"])["changed"]
+        assert {ACCOUNT: {"EmailDelivery": state}} == told
+        told = json.loads(_event(whole.until(b"EmailDelivery"))["data"])["changed"]
+        assert {ACCOUNT: dict.fromkeys(("Email", "EmailDelivery", "Mailbox", "Thread"), state)} == told
 
 
 @pytest.mark.statement("179")
@@ -121,6 +152,18 @@ def test_whoever_comes_back_is_told_what_he_missed_and_nothing_else(streams: Str
         assert [ACCOUNT] == list(json.loads(_event(client.until(b"}}}"), 0)["data"])["changed"])
 
 
+@pytest.mark.statement("180")
+def test_who_loses_the_stream_before_the_first_event_misses_none(streams: Streams) -> None:
+    with streams.open() as client:
+        # An id without data is no event (WHATWG HTML §9.2.6), and sent back all the same.
+        (opening,) = _blocks(client.until(b"\n\n\r\n"))
+    assert {"id"} == opening.keys() - {"last id"}
+    state = streams.flag(OTHER_ACCOUNT, 1, "\\Seen")
+    with streams.open(Last_Event_ID=opening["id"]) as client:
+        changed = json.loads(_event(client.until(b"}}}"))["data"])["changed"]
+    assert {OTHER_ACCOUNT: dict.fromkeys(("Email", "Mailbox", "Thread"), state)} == changed
+
+
 @pytest.mark.parametrize("untrusted", ["nonsense", "e30", "WzFd", "x" * 9_000, "\u00e9"])
 def test_an_id_that_is_none_of_ours_is_told_everything(streams: Streams, untrusted: str) -> None:
     with streams.open("types=Email&closeafter=state&ping=0", Last_Event_ID=untrusted) as client:
@@ -154,6 +197,8 @@ def test_a_ping_says_its_interval_and_who_wants_none_gets_none(
         quiet.until(b":\n\n")
         event = _event(client.until(b"}\n\n"))
         assert ("ping", {"interval": 1}) == (event["event"], json.loads(event["data"]))
+        # RFC 8620 §7.3: it sets no new event id.
+        assert "id" not in event
         streams.flag(ACCOUNT, 1, "\\Draft")
         assert b"ping" not in quiet.until(b"}}}")
 

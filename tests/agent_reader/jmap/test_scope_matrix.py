@@ -312,6 +312,8 @@ async def test_the_event_source_tells_the_states_that_the_methods_tell(here: Wor
     state = (await got(here, scope, "Email/get", ids=[]))["state"]
     async with here.client(scope) as client:
         told = (await _told_at_once(client))[ACCOUNT]
+    # As other states, none of another scope; and what is hidden makes no new one (`test_store_deliveries.py`).
+    assert state.partition("-")[0] == told.pop("EmailDelivery").partition("-")[0]
     assert {"Email": state, "Mailbox": state, "Thread": state} == told
 
 
