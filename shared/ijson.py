@@ -1,7 +1,8 @@
 """I-JSON (RFC 7493): JSON that every reader understands alike.
 
 Two members of one name, a lone surrogate or invalid UTF-8 mean one thing to one program and another to the next, so
-they are refused rather than resolved.
+they are refused rather than resolved. Noncharacters (U+FFFF and its like) are no part of it either (RFC 7493 §2.1):
+what others ask with them is refused where the door is told to, and what is answered has none.
 """
 
 import json
@@ -22,13 +23,24 @@ _STRINGS: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BRACKETS: Final = re.compile(r"[\[\]{}]")
 _BEFORE_VALUES: Final = "[{,:"
 
+# U+FDD0 to U+FDEF, and the last two code points of each of the seventeen planes (Unicode 16.0 §23.7).
+_NONCHARACTERS: Final = re.compile(
+    "[\ufdd0-\ufdef" + "".join(chr(plane << 16 | 0xFFFE) + chr(plane << 16 | 0xFFFF) for plane in range(17)) + "]"
+)
+# The same in UTF-8.
+_ENCODED_NONCHARACTERS: Final = re.compile(rb"\xef\xb7[\x90-\xaf]|(?:\xef|[\xf0-\xf4][\x8f\x9f\xaf\xbf])\xbf[\xbe\xbf]")
+_REPLACEMENT: Final = "\ufffd".encode()
+
 
 class NotIJson(ValueError):  # noqa: N818 - the name is the finding
     """The octets are not I-JSON; the message says why and holds none of the content."""
 
 
-def load(untrusted_octets: bytes) -> Any:  # noqa: ANN401 - any JSON value
-    """Return the JSON value of the octets, or raise `NotIJson`."""
+def load(untrusted_octets: bytes, *, refuse_noncharacters: bool = False) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the JSON value of the octets, or raise `NotIJson`.
+
+    Noncharacters are refused where that is asked for: JSON of our own processes may hold what a message held.
+    """
     try:
         text = untrusted_octets.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -44,7 +56,25 @@ def load(untrusted_octets: bytes) -> Any:  # noqa: ANN401 - any JSON value
     except (ValueError, RecursionError):
         raise NotIJson("not JSON") from None
     _refuse_surrogates(text, value)
+    if refuse_noncharacters:
+        _refuse_noncharacters(untrusted_octets, value)
     return value
+
+
+def without_noncharacters(encoded: bytes) -> bytes:
+    """Return JSON in UTF-8 with U+FFFD in the place of each noncharacter, so that it is I-JSON; never longer."""
+    if _may_have_noncharacters(encoded):
+        return _ENCODED_NONCHARACTERS.sub(_REPLACEMENT, encoded)
+    return encoded
+
+
+def _may_have_noncharacters(encoded: bytes) -> bool:
+    # A page of messages is looked through for each answer: in most of them one octet is looked for, at memory's speed.
+    if encoded.isascii():
+        return False
+    return (b"\xbf" in encoded and (b"\xbf\xbe" in encoded or b"\xbf\xbf" in encoded)) or (
+        b"\xef" in encoded and b"\xef\xb7" in encoded
+    )
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -99,6 +129,13 @@ def _refuse_deep_nesting(text: str) -> None:
         depth += 1 if bracket in "[{" else -1
         if depth > MAX_DEPTH:
             raise NotIJson(f"nested deeper than {MAX_DEPTH} levels")
+
+
+def _refuse_noncharacters(encoded: bytes, value: Any) -> None:  # noqa: ANN401 - any JSON value
+    if (b"\\u" in encoded or _may_have_noncharacters(encoded)) and _NONCHARACTERS.search(
+        json.dumps(value, ensure_ascii=False)
+    ):
+        raise NotIJson("a string holds a noncharacter")
 
 
 def _refuse_surrogates(text: str, value: Any) -> None:  # noqa: ANN401 - any JSON value

@@ -172,7 +172,12 @@ class _Running:
     def _change_refused(self, method: Change, call: Invocation) -> MethodError:
         if not method.has_account:
             return MethodError(ErrorType.FORBIDDEN, READ_ONLY)
-        account_id = call.arguments.get("accountId")
+        named = {name: value for name, value in call.arguments.items() if name in {"accountId", "#accountId"}}
+        try:
+            account_id = resolved(named, self.responses, self._references).get("accountId")
+        except MethodError:
+            # Of what is wrong with the arguments of a change nothing is told.
+            account_id = None
         if isinstance(account_id, str) and account_id not in self._account_ids:
             return _account_not_found()
         return MethodError(ErrorType.ACCOUNT_READ_ONLY, READ_ONLY)

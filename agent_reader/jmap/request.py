@@ -6,6 +6,7 @@ from typing import Any
 
 from agent_reader.jmap import problems
 from agent_reader.jmap.capabilities import KNOWN_CAPABILITIES, Limits
+from agent_reader.query.arguments import is_id
 from shared import ijson
 
 
@@ -42,7 +43,7 @@ def check_content_type(content_type: str | None) -> None:
 def parse_request(untrusted_body: bytes, limits: Limits) -> Request:
     """Return the Request in a body, or raise a `Problem`; unknown members are ignored (RFC 8620 §3.3)."""
     try:
-        value = ijson.load(untrusted_body)
+        value = ijson.load(untrusted_body, refuse_noncharacters=True)
     except ijson.NotIJson as error:
         raise problems.not_json(str(error)) from None
     if not isinstance(value, dict):
@@ -74,6 +75,6 @@ def _created_ids(value: dict[str, Any]) -> dict[str, str] | None:
     created_ids = value.get("createdIds")
     if created_ids is None:
         return None
-    if not isinstance(created_ids, dict) or not all(isinstance(created, str) for created in created_ids.values()):
+    if not isinstance(created_ids, dict) or not all(map(is_id, (*created_ids.keys(), *created_ids.values()))):
         raise problems.not_request("`createdIds` is no object of ids")
     return created_ids

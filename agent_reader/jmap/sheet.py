@@ -1,6 +1,7 @@
 """The answer to a request while it is written and sent: in memory while it is short, then in a file without a name.
 
-An answer may take as long to be sent as its client pleases, and many may be on their way: they wait on disk.
+An answer may take as long to be sent as its client pleases, and many may be on their way: they wait on disk. Whatever a
+message holds, what is written is I-JSON (RFC 8620 §1.5).
 """
 
 import tempfile
@@ -8,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
+
+from shared import ijson
 
 # A page of messages with their texts; forty of them are nothing.
 _IN_MEMORY_OCTETS: Final = 1024 * 1024
@@ -34,8 +37,9 @@ class Sheet:
     ) -> None:
         self.close()
 
-    def write(self, octets: bytes) -> None:
-        """Append octets."""
+    def write(self, encoded: bytes) -> None:
+        """Append JSON in UTF-8, no character of it cut in two."""
+        octets = ijson.without_noncharacters(encoded)
         if self._file is None and self.octets + len(octets) <= _IN_MEMORY_OCTETS:
             self._in_memory += octets
         else:

@@ -39,9 +39,14 @@ def string_value(name: str, untrusted: JSON) -> str:
 def id_value(name: str, untrusted: JSON) -> str:
     """Return an Id (RFC 8620 §1.2)."""
     text = string_value(name, untrusted)
-    if _ID.fullmatch(text) is None:
+    if not is_id(text):
         raise invalid(name, "must be an id: 1 to 255 letters, digits, - and _.")
     return text
+
+
+def is_id(untrusted: object) -> bool:
+    """Whether it is an Id (RFC 8620 §1.2)."""
+    return isinstance(untrusted, str) and _ID.fullmatch(untrusted) is not None
 
 
 def boolean_value(name: str, untrusted: JSON) -> bool:
@@ -52,10 +57,11 @@ def boolean_value(name: str, untrusted: JSON) -> bool:
 
 
 def int_value(name: str, untrusted: JSON) -> int:
-    """Return an Int (RFC 8620 §1.3)."""
-    if isinstance(untrusted, bool) or not isinstance(untrusted, int) or not -MAX_INT <= untrusted <= MAX_INT:
+    """Return an Int (RFC 8620 §1.3), however it is written: `10.0` and `1e1` are the JSON number 10 too."""
+    number = int(untrusted) if isinstance(untrusted, float) and untrusted.is_integer() else untrusted
+    if isinstance(number, bool) or not isinstance(number, int) or not -MAX_INT <= number <= MAX_INT:
         raise invalid(name, "must be a whole number.")
-    return untrusted
+    return number
 
 
 def unsigned_value(name: str, untrusted: JSON) -> int:

@@ -14,7 +14,8 @@ import apsw
 
 from agent_reader.store.changes import ChangeKind, DataType, together
 
-_STATE: Final = re.compile(r"([0-9a-f]{1,32})-(\d{1,18})(?:\.(Email|Mailbox|Thread)\.(\d{1,9}))?", re.ASCII)
+# No number has another spelling: a state that was never given out is none.
+_STATE: Final = re.compile(r"([0-9a-f]{1,32})-(0|[1-9]\d{0,17})(?:\.(Email|Mailbox|Thread)\.([1-9]\d{0,8}))?", re.ASCII)
 
 
 class CannotCalculateChanges(Exception):  # noqa: N818 - RFC 8620 §5.2 calls it so

@@ -136,6 +136,15 @@ def test_names_are_nfc_and_siblings_never_share_one(account: Mirrored) -> None:
     assert names == ["INBOX", "A & B 🎉 日本", "B\u00fcro", "B\u00fcro (2)"]
 
 
+@pytest.mark.statement("89")
+def test_names_are_net_unicode_whatever_the_mail_server_says(account: Mirrored) -> None:
+    """RFC 8621 §2 and RFC 5198 §2; modified UTF-7 has a spelling for every control character."""
+    account.put_listing(listed("INBOX"), listed("A\nB"), listed("A\x00B"), listed("A\uffffB"), listed("\x85"))
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        names = {each["name"] for each in mailbox_get(snapshot, None, ["name"]).list}
+    assert names == {"INBOX", "\ufffd", "A\ufffdB", "A\ufffdB (2)", "A\ufffdB (3)"}
+
+
 @pytest.mark.statement("91")
 def test_counts_of_emails_and_threads(account: Mirrored) -> None:
     account.begin("INBOX", "Archive")
