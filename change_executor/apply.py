@@ -39,6 +39,7 @@ from shared.settings import ConfigurationError
 
 _WAITING_FOR: Final = {
     MovingRuling.STOPPED: Waiting.STOPPED,
+    MovingRuling.BEING_MOVED: Waiting.BEING_MOVED,
     MovingRuling.TOO_MANY_MOVES: Waiting.MOVES_PER_HOUR,
     MovingRuling.TOO_MANY_MOVES_TODAY: Waiting.MOVES_PER_DAY,
 }
@@ -145,16 +146,17 @@ class Apply:
     def _judged(self, connection: Connection, proposal_id: str) -> tuple[Proposal, MovingRuling]:
         """A proposal and its judgement, from one question: nothing can change between what is read for it."""
         now = self._journal.now()
-        proposal, moved, revoked, stopped = standing.read(connection, proposal_id, now - MOVES_WINDOW, now - MOVES_DAY)
-        queue = self._settings.queue(proposal.queue)
+        found = standing.read(connection, proposal_id, now - MOVES_WINDOW, now - MOVES_DAY)
+        proposal, queue = found.proposal, self._settings.queue(found.proposal.queue)
         ruling = judge_moving(
             queue,
             Approval(proposal.to_role, proposal.expires_at, proposal.policy_version),
             policy_now="" if queue is None else policy_version(self._settings, queue),
             now=now,
-            moves=Moves(*moved),
-            revoked=revoked,
-            stopped=stopped or stop_file_present(self._settings.stop_file),
+            moves=Moves(*found.begun),
+            revoked=found.revoked,
+            stopped=found.stopped or stop_file_present(self._settings.stop_file),
+            being_moved=found.being_moved,
         )
         return proposal, ruling
 
@@ -270,7 +272,12 @@ def conclude_errand(writing: Writing, task: Errand, ending: Ending, before: Prop
 
 def _stand_back(writing: Writing, proposal: Proposal, ruling: MovingRuling) -> None:
     match ruling:
-        case MovingRuling.STOPPED | MovingRuling.TOO_MANY_MOVES | MovingRuling.TOO_MANY_MOVES_TODAY:
+        case (
+            MovingRuling.STOPPED
+            | MovingRuling.BEING_MOVED
+            | MovingRuling.TOO_MANY_MOVES
+            | MovingRuling.TOO_MANY_MOVES_TODAY
+        ):
             wait(writing, proposal, _WAITING_FOR[ruling])
         case MovingRuling.EXPIRED:
             end(writing, proposal, Event.EXPIRE, Outcome.NOT_DECIDED_IN_TIME)

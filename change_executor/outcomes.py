@@ -41,6 +41,8 @@ class Waiting(StrEnum):
     STOPPED = "stopped"
     MOVES_PER_HOUR = "moves_per_hour"
     MOVES_PER_DAY = "moves_per_day"
+    # a command of another proposal about the same message may be under way: two at once would both succeed
+    BEING_MOVED = "being_moved"
     MAIL_SERVER_UNREACHABLE = "mail_server_unreachable"
     LOGIN_REFUSED = "login_refused"
     # TLS failed, or the certificate is not trusted

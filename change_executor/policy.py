@@ -46,7 +46,10 @@ class ProposingRuling(StrEnum):
 
 
 class MovingRuling(StrEnum):
-    """Whether an approved proposal may be moved now: a stop and the caps wait, the others end it or ask again."""
+    """Whether an approved proposal may be moved now.
+
+    A stop, the caps and another's move of the message wait; the others end it or ask again.
+    """
 
     ALLOWED = "allowed"
     STOPPED = "stopped"
@@ -55,6 +58,7 @@ class MovingRuling(StrEnum):
     AGENT_REVOKED = "agent_revoked"
     TOO_MANY_MOVES = "too_many_moves"
     TOO_MANY_MOVES_TODAY = "too_many_moves_today"
+    BEING_MOVED = "being_moved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,10 +147,12 @@ def judge_moving(
     moves: Moves,
     revoked: bool,
     stopped: bool,
+    being_moved: bool,
 ) -> MovingRuling:
     """Judge an approved proposal just before its move; what ends an approval is told even while stopped.
 
-    `queue` is None where it is no longer configured; `revoked` says that a person has revoked the agent.
+    `queue` is None where it is no longer configured; `revoked` says that a person has revoked the agent; `being_moved`
+    that a command for the same message, of another proposal, may be under way.
     """
     if revoked:
         return MovingRuling.AGENT_REVOKED
@@ -156,6 +162,9 @@ def judge_moving(
         return MovingRuling.POLICY_CHANGED
     if stopped:
         return MovingRuling.STOPPED
+    # MOVE is no claim: of two at the same moment both succeed, and the message lies in two mailboxes.
+    if being_moved:
+        return MovingRuling.BEING_MOVED
     if moves.in_last_hour >= queue.max_moves_per_hour:
         return MovingRuling.TOO_MANY_MOVES
     if moves.in_last_day >= queue.max_moves_per_day:

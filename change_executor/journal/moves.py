@@ -213,6 +213,20 @@ def begun_since(queue: ColumnElement[str], since: ColumnElement[datetime]) -> Sc
     )
 
 
+def under_way_for_another(proposal: ColumnElement[str], evidence: ColumnElement[int | None]) -> ColumnElement[bool]:
+    """Return the question whether an intent of another proposal is open about the same octets.
+
+    By digest: another queue's login may name the mailbox otherwise.
+    """
+    seen, begun = schema.evidence.alias(), schema.moves.alias()
+    return (
+        select(begun.c.id)
+        .join(seen, seen.c.octets_sha256 == begun.c.octets_sha256)
+        .where(seen.c.id == evidence, begun.c.concluded_at.is_(None), begun.c.proposal != proposal)
+        .exists()
+    )
+
+
 def settled(connection: Connection) -> list[int]:
     """Return the intents that are not concluded and whose proposals are not in flight: a person settled them."""
     return [move["id"] for move in _SETTLED.all(connection)]

@@ -14,12 +14,16 @@ _columns = schema.proposals.c
 
 
 class Standing(NamedTuple):
-    """A proposal; how many moves of its queue began in the hour and in the day; whether agent and house are stopped."""
+    """A proposal; how many moves of its queue began in the hour and in the day; whether agent and house are stopped.
+
+    `being_moved`: a command for the same message, of another proposal, may be under way.
+    """
 
     proposal: Proposal
     begun: tuple[int, int]
     revoked: bool
     stopped: bool
+    being_moved: bool
 
 
 _STANDING: Final = Statement(
@@ -32,6 +36,7 @@ _STANDING: Final = Statement(
         .exists()
         .label("revoked"),
         select(schema.switches.c.name).where(schema.switches.c.name == "stop").exists().label("stopped"),
+        moves.under_way_for_another(_columns.id, _columns.evidence).label("being_moved"),
     ).where(_columns.id == bindparam("wanted"))
 )
 
@@ -44,5 +49,6 @@ def read(connection: Connection, proposal_id: str, hour: datetime, day: datetime
     own = _STANDING.first(connection, {"wanted": proposal_id, "hour": hour, "day": day})
     if own is None:
         raise NoSuchProposal(proposal_id)
-    in_hour, in_day, revoked, stopped = (own.pop(name) for name in ("in_hour", "in_day", "revoked", "stopped"))
-    return Standing(Proposal.from_row(own), (in_hour, in_day), bool(revoked), bool(stopped))
+    begun = own.pop("in_hour"), own.pop("in_day")
+    revoked, stopped, being_moved = (bool(own.pop(name)) for name in ("revoked", "stopped", "being_moved"))
+    return Standing(Proposal.from_row(own), begun, revoked, stopped, being_moved)

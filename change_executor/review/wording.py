@@ -80,6 +80,9 @@ WAITING: Final = {
         "The message lies where it was, but a command that was sent may still run late. "
         "It is looked at again after the quiet time."
     ),
+    Waiting.BEING_MOVED: (
+        "A move of this message, for another proposal, may still be under way. It goes on once that is known."
+    ),
     Waiting.SETTLE: "Looking did not tell what happened. Look into both mailboxes yourself and settle it.",
     Waiting.MOVED_TWICE: "The message lies in another destination too: somebody else moved it at the same moment.",
     Waiting.MAILBOX_CHANGED: "A mailbox was made anew, so looking tells nothing. Look yourself and settle it.",

@@ -69,6 +69,7 @@ def proposing(queue: Queue | None = QUEUE, **change: Any) -> ProposingRuling:
 def moving(queue: Queue | None = QUEUE, approval: dict[str, Any] | None = None, **change: Any) -> MovingRuling:
     approved: dict[str, Any] = {"to_role": "processed", "expires_at": NOW + timedelta(days=1), "policy_version": "v"}
     state: dict[str, Any] = {"policy_now": "v", "now": NOW, "moves": Moves(0, 0), "stopped": False, "revoked": False}
+    state["being_moved"] = False
     return judge_moving(queue, Approval(**(approved | (approval or {}))), **(state | change))
 
 
@@ -111,7 +112,9 @@ def test_a_proposal_is_judged_by_the_first_rule_that_it_breaks(
         (MovingRuling.TOO_MANY_MOVES_TODAY, moving(moves=Moves(1, 4))),
         (MovingRuling.AGENT_REVOKED, moving(revoked=True, stopped=True)),
         (MovingRuling.AGENT_REVOKED, moving(revoked=True, now=NOW + timedelta(days=1))),
-        (MovingRuling.STOPPED, moving(stopped=True)),
+        (MovingRuling.STOPPED, moving(stopped=True, being_moved=True)),
+        (MovingRuling.BEING_MOVED, moving(being_moved=True, moves=Moves(2, 4))),
+        (MovingRuling.POLICY_CHANGED, moving(None, being_moved=True)),
         (MovingRuling.EXPIRED, moving(now=NOW + timedelta(days=1))),
         (MovingRuling.EXPIRED, moving(now=NOW + timedelta(days=1), stopped=True)),
         (MovingRuling.ALLOWED, moving(now=NOW + timedelta(days=1, microseconds=-1))),

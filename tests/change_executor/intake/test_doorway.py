@@ -152,7 +152,7 @@ def test_every_reason_to_wait_is_a_hindrance_or_known_to_be_none() -> None:
     others = {
         *(Waiting.STOPPED, Waiting.MOVES_PER_HOUR, Waiting.MOVES_PER_DAY, Waiting.NOT_FOUND_YET, Waiting.QUIET_TIME),
         *(Waiting.SETTLE, Waiting.MOVED_TWICE, Waiting.MAILBOX_CHANGED, Waiting.TOO_MANY_TO_LOOK_AT),
-        Waiting.QUEUE_NOT_CONFIGURED,
+        *(Waiting.QUEUE_NOT_CONFIGURED, Waiting.BEING_MOVED),
     }
     assert set(Waiting) - others == set(HINDRANCE_OF)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from change_executor.apply import Apply
 from change_executor.connections import Connections
 from change_executor.lifecycle import Event
 from change_executor.mover import Mover
@@ -117,6 +118,39 @@ def test_an_orphaned_command_that_runs_late_is_not_repeated(dovecot: Dovecot, tm
     dovecot.await_no_session("executor")
     workshop.reconcile.reconcile(proposal)
     assert ("applied", "moved", None) == workshop.told(proposal)
+    assert {"Processed": 1} == workshop.copies()
+    workshop.close()
+
+
+def test_g6_two_queues_of_one_mailbox_do_not_move_a_message_at_the_same_moment(
+    dovecot: Dovecot, tmp_path: Path
+) -> None:
+    # MOVE is no claim: both succeed, and the message lies in two mailboxes of which neither queue knows the other's.
+    frozen: list[int] = []
+
+    def at(name: str) -> None:
+        if not frozen and name == "move:before":
+            frozen.extend(dovecot.freeze("executor"))
+
+    workshop = Workshop(dovecot, tmp_path)
+    (queue,) = workshop.settings.queues
+    first, second = (queue.model_copy(update={"to": {role: queue.to[role]}}) for role in ("processed", "escalate"))
+    settings = workshop.settings.model_copy(update={"queues": (first, second.model_copy(update={"id": "sales"}))})
+    workshop.settings = workshop.reconcile._settings = settings
+    slow = Apply(workshop.journal, settings, Mover(Connections(session_seconds=1.5)), at)
+    uid = workshop.deliver()
+    processed, escalated = workshop.approved(uid), workshop.approved(uid, to="escalate", of_queue=1)
+    slow.move(processed)
+    assert ("doubtful", None, None) == workshop.told(processed)
+    apply = Apply(workshop.journal, settings, workshop.mover)
+    apply.move(escalated)
+    assert ("approved", None, "being_moved") == workshop.told(escalated)
+    dovecot.thaw("executor")
+    dovecot.await_no_session("executor")
+    workshop.reconcile.reconcile(processed)
+    assert ("applied", "moved", None) == workshop.told(processed)
+    apply.move(escalated)
+    assert ("stale", "message_gone", None) == workshop.told(escalated)
     assert {"Processed": 1} == workshop.copies()
     workshop.close()
 

@@ -110,12 +110,14 @@ class Workshop:
     def deliver(self, octets: bytes = MAIL, flags: tuple[str, ...] = (), internaldate: datetime | None = None) -> int:
         return self.dovecot.deliver("Incoming", octets, flags, internaldate)
 
-    def approved(self, uid: int, octets: bytes = MAIL, *, to: str = "processed", copies: int = 1) -> str:
+    def approved(
+        self, uid: int, octets: bytes = MAIL, *, to: str = "processed", copies: int = 1, of_queue: int = 0
+    ) -> str:
         """A proposal that a person has approved, with evidence as the executor would have made it."""
         number = next(self._numbers)
         digest = hashlib.sha256(octets)
         incoming = self.dovecot.snapshot()["Incoming"]
-        queue = self.settings.queues[0]
+        queue = self.settings.queues[of_queue]
         new = NewProposal(
             id=f"P{number:020d}",
             agent="mailbot",
