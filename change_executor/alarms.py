@@ -85,21 +85,21 @@ _UNDOING: Final = (State.UNDOING.value, State.UNDO_DOUBTFUL.value)
 def alarms(connection: Connection, settings: ExecutorSettings, now: datetime) -> tuple[Alarm, ...]:
     """Return everything that is wrong at this moment, worst first."""
     limits = settings.notify
-    late = now - timedelta(minutes=limits.approved_minutes)
+    approved, pending = timedelta(minutes=limits.approved_minutes), timedelta(hours=limits.pending_hours)
     found = [
         _about(connection, AlarmCode.SETTLE, _columns.waiting_since, _needs_person()),
         _about(
             connection,
             AlarmCode.NOT_APPLIED,
             _columns.decided_at,
-            _columns.state.in_(_APPROVED) & (_columns.decided_at <= late) & ~_needs_person(),
+            _columns.state.in_(_APPROVED) & _is_late(_columns.decided_at, now, approved) & ~_needs_person(),
         ),
-        _not_undone(connection, late),
+        _not_undone(connection, now, approved),
         _about(
             connection,
             AlarmCode.PENDING_OLD,
             _columns.created_at,
-            _pending() & (_columns.created_at <= now - timedelta(hours=limits.pending_hours)),
+            _pending() & _is_late(_columns.created_at, now, pending),
         ),
         _many(connection, limits.pending_count),
         _stopped(connection),
@@ -172,14 +172,22 @@ def _reasons(connection: Connection, which: ColumnElement[bool]) -> tuple[str, .
     return tuple(sorted(codes))
 
 
-def _not_undone(connection: Connection, late: datetime) -> Alarm | None:
+def _is_late(since: ColumnElement[datetime], now: datetime, allowed: timedelta) -> ColumnElement[bool]:
+    # A clock that was set back makes moments lie ahead; no alarm waits until it has come to them again.
+    return (since <= now - allowed) | (since > now + allowed)
+
+
+def _not_undone(connection: Connection, now: datetime, allowed: timedelta) -> Alarm | None:
     asked = (
         select(func.max(schema.events.c.at))
         .where(schema.events.c.subject == _columns.id, schema.events.c.kind == f"proposal:{Event.UNDO.value}")
         .scalar_subquery()
     )
     return _about(
-        connection, AlarmCode.NOT_UNDONE, asked, _columns.state.in_(_UNDOING) & (asked <= late) & ~_needs_person()
+        connection,
+        AlarmCode.NOT_UNDONE,
+        asked,
+        _columns.state.in_(_UNDOING) & _is_late(asked, now, allowed) & ~_needs_person(),
     )
 
 

@@ -30,6 +30,7 @@ _TIMES_LONGER: Final = 4
 class _Held:
     failure: Failure
     tried: int
+    since: datetime
     due: datetime | None
 
 
@@ -48,8 +49,9 @@ class SignIns:
 
     def held_until(self, credential: str) -> datetime | None:
         """Return when a credential may be tried again, or None for now."""
-        held = self._held.get(credential)
-        if held is None or held.due is None or held.due <= self._clock():
+        held, now = self._held.get(credential), self._clock()
+        # A clock that was set back would hold it for as long as that.
+        if held is None or held.due is None or not held.since <= now < held.due:
             return None
         return held.due
 
@@ -66,19 +68,20 @@ class SignIns:
             )
             before = None
         tried = 1 if before is None else before.tried + 1
-        self._held[credential] = _Held(failure, tried, self._due(failure, tried))
+        now = self._clock()
+        self._held[credential] = _Held(failure, tried, now, self._due(failure, tried, now))
 
     def worked(self, credential: str) -> None:
         """Note that signing in worked; told in the log where it had failed before."""
         if self._held.pop(credential, None) is not None:
             _log.info("mail_server:works", credential=credential)
 
-    def _due(self, failure: Failure, tried: int) -> datetime | None:
+    def _due(self, failure: Failure, tried: int, now: datetime) -> datetime | None:
         if isinstance(failure, ImapFailure) and failure.retryable:
             return None
         longest = LONGEST_PAUSE_REFUSED if failure_code(failure) == "login_refused" else LONGEST_PAUSE
         pause: timedelta = min(FIRST_PAUSE * _TIMES_LONGER ** min(tried - 1, 8), longest)
-        return self._clock() + pause
+        return now + pause
 
 
 def failure_code(failure: Failure) -> str:

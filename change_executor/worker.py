@@ -8,7 +8,7 @@ import fcntl
 import os
 import threading
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -37,6 +37,7 @@ from change_executor.lifecycle import OPEN, Event
 from change_executor.looking import Looker
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.reconcile import Reconcile
+from change_executor.retrying import FIRST_RETRY, Retry
 from change_executor.steps import end, wait
 from change_executor.switch import is_frozen
 from shared.proposal import State
@@ -44,10 +45,6 @@ from shared.settings import ConfigurationError
 
 # A commit of another process wakes the worker by a socket; should that octet be lost, it is found so much later.
 FALLBACK_SECONDS: Final = 15.0
-
-# The first retry comes soon, since most failures are a moment's; later ones leave a server in peace.
-FIRST_RETRY: Final = timedelta(seconds=2)
-LONGEST_RETRY: Final = timedelta(minutes=5)
 
 FORGET_EVERY: Final = timedelta(hours=1)
 
@@ -62,7 +59,10 @@ LAST_SECONDS: Final = 16.0
 
 # What waits for these waits as it should; the rest is trouble.
 _ORDINARY: Final = frozenset(
-    {Waiting.STOPPED, Waiting.MOVES_PER_HOUR, Waiting.MOVES_PER_DAY, Waiting.NOT_FOUND_YET, Waiting.QUIET_TIME}
+    {
+        *(Waiting.STOPPED, Waiting.MOVES_PER_HOUR, Waiting.MOVES_PER_DAY, Waiting.BEING_MOVED),
+        *(Waiting.NOT_FOUND_YET, Waiting.QUIET_TIME),
+    }
 )
 _FOR_SIGNING_IN: Final = frozenset(
     {Waiting.LOGIN_REFUSED, Waiting.CERTIFICATE_REFUSED, Waiting.NO_STARTTLS, Waiting.SECRET_UNREADABLE}
@@ -87,12 +87,6 @@ class _Seen:
     revoked: list[str]
     settled: bool
     stopped: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Retry:
-    tried: int
-    due: datetime
 
 
 class Worker:
@@ -126,7 +120,7 @@ class Worker:
         self._lock: int | None = None
         self._grace_seconds = GRACE_SECONDS
         # By proposal and state, so that a step forward is never held back by the failures of the step before.
-        self._retries: dict[tuple[str, State], _Retry] = {}
+        self._retries: dict[tuple[str, State], Retry] = {}
         self._forget_at: datetime | None = None
 
     def hold(self, lock: int) -> None:
@@ -229,7 +223,8 @@ class Worker:
     def _work(self, seen: _Seen) -> list[Proposal]:
         now = self._journal.now()
         found = [each for each in seen.proposals if _wants_work(each)]
-        self._retries = {key: retry for key, retry in self._retries.items() if key in {_key(each) for each in found}}
+        wanted = {_key(each) for each in found}
+        self._retries = {key: retry for key, retry in self._retries.items() if key in wanted}
         due = [each for each in found if self._is_due(each, now, stopped=seen.stopped)]
         # What a person waits for comes first: moves, then doubts, then what is to be shown.
         return sorted(due, key=lambda proposal: _DONE_IN.index(proposal.state))
@@ -238,7 +233,7 @@ class Worker:
         if proposal.waiting_code == Waiting.STOPPED:
             return not stopped
         retry = self._retries.get(_key(proposal))
-        return retry is None or retry.due <= now
+        return retry is None or not retry.holds(now)
 
     def _attend(self, proposal: Proposal, servers_down: set[str]) -> None:
         credential = self._credential(proposal)
@@ -304,14 +299,13 @@ class Worker:
             # Due once it is released, which wakes us. A deadline that nobody attends to would let us sleep no more.
             self._retries.pop(_key(proposal), None)
             return
-        before = self._retries.get(_key(proposal))
-        tried = 1 if before is None else before.tried + 1
-        pause = min(FIRST_RETRY * 2 ** min(tried - 1, 16), LONGEST_RETRY)
-        due = self._held_until(proposal) or self._journal.now() + pause
+        now = self._journal.now()
+        retry = Retry.after(self._retries.get(_key(proposal)), now)
+        due = self._held_until(proposal) or retry.due
         if proposal.waiting_code == Waiting.QUIET_TIME:
             with self._journal.reading() as connection:
-                due = min(due, max(self._journal.now(), self._reconcile.quiet_time_ends(connection, proposal.id)))
-        self._retries[_key(proposal)] = _Retry(tried, due)
+                due = min(due, max(now, self._reconcile.quiet_time_ends(connection, proposal.id)))
+        self._retries[_key(proposal)] = replace(retry, due=due)
 
     def _held_until(self, proposal: Proposal) -> datetime | None:
         # As soon as its credential may be tried again, and not before: trying sooner would tell nothing.

@@ -51,6 +51,7 @@ class Notifier:
         self._journal, self._settings, self._log = journal, settings, log
         self._digest = timedelta(minutes=settings.notify.digest_minutes)
         self._pause_seconds = pause_seconds
+        self._quiet_seconds = quiet_start_seconds
         self._quiet_until = journal.now() + timedelta(seconds=quiet_start_seconds)
         self._memory = Memory()
         self._logged: frozenset[AlarmCode] = frozenset()
@@ -85,8 +86,9 @@ class Notifier:
             self._tell_log(wrong)
             if not self._deliveries:
                 return LOOK_SECONDS
-            if now < self._quiet_until:
-                return min(LOOK_SECONDS, (self._quiet_until - now).total_seconds())
+            # A clock that was set back would keep it quiet for as long as that.
+            if 0 < (left := (self._quiet_until - now).total_seconds()) <= self._quiet_seconds:
+                return min(LOOK_SECONDS, left)
             pending = tuple(waiting_for_person(connection))
             picture = Picture(pending, oldest_for_person(connection), wrong)
             decision = decide(self._memory, picture, now, self._digest)

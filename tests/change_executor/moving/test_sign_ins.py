@@ -43,6 +43,15 @@ def test_the_pauses_grow_to_a_bound_that_depends_on_what_is_wrong(failure: Failu
         assert sign_ins.held_until("move") is None
 
 
+def test_a_clock_that_is_set_back_lengthens_no_pause() -> None:
+    clock = MovableClock()
+    sign_ins = SignIns(clock)
+    sign_ins.failed("move", REFUSED)
+    clock.advance(hours=-3)
+    sign_ins.check("move")
+    assert sign_ins.held_until("move") is None
+
+
 def test_one_credential_does_not_hold_another() -> None:
     sign_ins = SignIns(MovableClock())
     sign_ins.failed("move", REFUSED)

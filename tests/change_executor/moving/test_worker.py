@@ -15,14 +15,18 @@ from structlog.testing import capture_logs
 from change_executor.apply import Apply
 from change_executor.journal import schema
 from change_executor.journal.idempotency import Key, keep
+from change_executor.journal.journal import Proposal
 from change_executor.journal.open import journal_path, open_journal
 from change_executor.lifecycle import Event
+from change_executor.retrying import Retry
 from change_executor.review.links import new_link
 from change_executor.review.people import add_person
 from change_executor.switch import press_stop, release_stop
 from change_executor.watch import Watch, poke
-from change_executor.worker import FALLBACK_SECONDS, MOST_AT_ONCE, _Retry, take_worker_lock
+from change_executor.worker import FALLBACK_SECONDS, MOST_AT_ONCE, _Seen, take_worker_lock
+from shared.proposal import State
 from shared.settings import ConfigurationError
+from tests.change_executor.journal.clock import new_proposal
 from tests.change_executor.moving.office import PATIENCE, Office
 from tests.change_executor.moving.workshop import PERSON, QUIET_SECONDS, Workshop
 from tests.fakes.reader import FakeReader
@@ -189,6 +193,44 @@ def test_a_failing_proposal_is_tried_again_later_and_stops_no_other(office: Offi
     assert [bad, good, bad] == tried
 
 
+def test_a_clock_that_is_set_back_holds_nothing_up(office: Office) -> None:
+    shop, proposal = office.workshop, office.workshop.approved(office.deliver())
+    shop.dovecot.stop()
+    office.worker.pass_once()
+    assert ("approved", None, "mail_server_unreachable") == shop.told(proposal)
+    shop.dovecot.start()
+    shop.clock.advance(hours=-3)
+    office.worker.pass_once()
+    assert ("applied", "moved", None) == shop.told(proposal)
+
+
+def test_thousands_that_wait_are_looked_through_once_in_a_pass(office: Office) -> None:
+    counted = 0
+
+    class _Counted(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            nonlocal counted
+            counted += 1
+            return super().__hash__()
+
+    made = new_proposal(1)
+    waiting = [
+        Proposal(
+            *(_Counted(f"P{number:020d}"), made.agent, made.queue, made.email_id, made.from_role, made.to_role),
+            *(State.PENDING, 1, office.workshop.clock.now, made.expires_at),
+        )
+        for number in range(300)
+    ]
+    seen = _Seen(waiting, [], settled=False, stopped=False)
+    for each in waiting:
+        office.worker._retry_later(each)
+    counted = 0
+    assert [] == office.worker._work(seen)
+    assert counted <= 10 * len(waiting)
+
+
 def test_a_server_that_is_down_is_waited_for_once_a_pass(office: Office) -> None:
     # More than a pass begins where it is not down: all of them are told the reason at once.
     letters = [b"Subject: %d\r\n\r\nhello\r\n" % number for number in range(MOST_AT_ONCE + 2)]
@@ -318,7 +360,7 @@ def test_a_doubt_is_looked_after_until_it_is_settled(
             # However long it has been looked at in vain: it is looked at again as soon as the quiet time is over.
             office.workshop.clock.advance(seconds=QUIET_SECONDS - 10)
             (key,) = office.worker._retries
-            office.worker._retries[key] = _Retry(9, office.workshop.clock.now)
+            office.worker._retries[key] = Retry(9, office.workshop.clock.now, office.workshop.clock.now)
             assert 10.0 == office.worker.pass_once()
             office.workshop.clock.advance(seconds=10)
             for _ in range(2):

@@ -55,6 +55,17 @@ def test_an_approval_that_is_not_moved_in_time_is_an_alarm_with_its_reason(rows:
     assert {} == wrong(rows)
 
 
+def test_no_alarm_waits_until_a_clock_that_was_set_back_has_come_round_again(rows: Rows) -> None:
+    approved, moved = rows.proposal(reading()), rows.moved(rows.proposal(reading()).id)
+    rows.proposal(reading())
+    rows.approve(approved.id)
+    rows.happen(moved.id, Event.UNDO)
+    rows.clock.pass_by(minutes=-9)
+    assert {} == wrong(rows)
+    rows.clock.pass_by(days=-2)
+    assert {AlarmCode.NOT_APPLIED, AlarmCode.NOT_UNDONE, AlarmCode.PENDING_OLD} == wrong(rows).keys()
+
+
 def test_a_doubt_that_looking_cannot_settle_needs_a_person_and_a_quiet_time_does_not(rows: Rows) -> None:
     proposal = rows.proposal(reading())
     rows.approve(proposal.id)

@@ -62,6 +62,17 @@ def test_a_commit_wakes_it(rows: Rows, tmp_path: Path) -> None:
         watching.stop()
 
 
+def test_a_clock_that_is_set_back_makes_the_quiet_no_longer(rows: Rows, tmp_path: Path) -> None:
+    with Receiver() as receiver:
+        watching = notifier(rows, tmp_path, receiver)
+        by_hand(watching)
+        rows.proposal(reading())
+        rows.clock.pass_by(hours=-3)
+        watching.look()
+        receiver.wait_for(1)
+        watching.stop()
+
+
 def test_the_first_minute_is_quiet_then_one_message_and_a_digest_after_it(rows: Rows, tmp_path: Path) -> None:
     with Receiver() as receiver:
         watching = notifier(rows, tmp_path, receiver)
