@@ -17,7 +17,7 @@ from agent_reader.door.keeper import Places
 from agent_reader.jmap import problems
 from agent_reader.jmap.dispatch import Snapshots
 from agent_reader.jmap.disposition import content_disposition, content_type
-from agent_reader.jmap.ranges import NotSatisfiable, Span, asked_span, has_it_already, range_applies
+from agent_reader.jmap.ranges import NotSatisfiable, Span, asked_span, has_it_already, is_wanted, range_applies
 from agent_reader.jmap.sending import send_pieces
 from agent_reader.jmap.sheet import PIECE_OCTETS
 from agent_reader.query import BlobReader, BlobUnavailable, FoundBlob, OpenBlob, find_blob
@@ -43,6 +43,7 @@ class _Asked:
     blob_id: str
     content_type: str
     content_disposition: str
+    if_match: str | None
     has_already: str | None
     range: str | None
     if_range: str | None
@@ -87,6 +88,9 @@ class Downloads:
 
     def _give(self, asked: _Asked, agent: Agent) -> _Given:
         found = self._find(asked, agent)
+        # In this order (RFC 9110 §13.2.2).
+        if not is_wanted(asked.if_match, asked.etag):
+            raise problems.precondition_failed()
         if has_it_already(asked.has_already, asked.etag):
             return _Given(None, None)
         try:
@@ -170,8 +174,15 @@ def _asked(request: Request) -> _Asked:
         blob_id=request.path_params["blob_id"],
         content_type=content_type(request.url.query),
         content_disposition=content_disposition(request.path_params["name"]),
-        has_already=request.headers.get("if-none-match"),
-        range=request.headers.get("range") if request.method == "GET" else None,
+        if_match=_list_field(request, "if-match"),
+        has_already=_list_field(request, "if-none-match"),
+        range=_list_field(request, "range") if request.method == "GET" else None,
         if_range=request.headers.get("if-range"),
         has_body=request.method == "GET",
     )
+
+
+def _list_field(request: Request, name: str) -> str | None:
+    """Lines of one name are one list (RFC 9110 §5.3)."""
+    lines = request.headers.getlist(name)
+    return ", ".join(lines) if lines else None

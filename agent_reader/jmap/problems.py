@@ -111,6 +111,16 @@ def invalid_name() -> Problem:
     )
 
 
+def precondition_failed() -> Problem:
+    """Refuse a blob to who wants another one under this address."""
+    return Problem(
+        412,
+        "precondition_failed",
+        "If-Match names other octets than this blob's.",
+        "Leave If-Match out: what a blobId names never changes.",
+    )
+
+
 def range_not_satisfiable(size: int) -> Problem:
     """Refuse a range that the blob does not have."""
     return Problem(

@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_ONE_RANGE: Final = re.compile(r"bytes[ \t]*=[ \t]*(\d{0,18})-(\d{0,18})[ \t]*", re.ASCII | re.IGNORECASE)
-_ETAG: Final = re.compile(r'(?:W/)?("[!#-~]*")')
+# However large a number is, it says where (RFC 9110 §14.1.2); one of a thousand digits is no number that a client has.
+_ONE_RANGE: Final = re.compile(r"bytes[ \t]*=[ \t]*(\d{0,1000})-(\d{0,1000})[ \t]*", re.ASCII | re.IGNORECASE)
+_ETAG: Final = re.compile(r'(W/)?("[!#-~]*")')
 
 
 class NotSatisfiable(Exception):  # noqa: N818 - RFC 9110 §15.5.17 calls it so
@@ -55,7 +56,15 @@ def has_it_already(untrusted_if_none_match: str | None, etag: str) -> bool:
     """Whether If-None-Match names this entity (RFC 9110 §13.1.2: weak comparison)."""
     if untrusted_if_none_match is None:
         return False
-    return untrusted_if_none_match.strip() == "*" or etag in _ETAG.findall(untrusted_if_none_match)
+    known = (tag for _, tag in _ETAG.findall(untrusted_if_none_match))
+    return untrusted_if_none_match.strip() == "*" or etag in known
+
+
+def is_wanted(untrusted_if_match: str | None, etag: str) -> bool:
+    """Whether If-Match lets this entity be given (RFC 9110 §13.1.1: strong comparison)."""
+    if untrusted_if_match is None or untrusted_if_match.strip() == "*":
+        return True
+    return ("", etag) in _ETAG.findall(untrusted_if_match)
 
 
 def range_applies(untrusted_if_range: str | None, etag: str) -> bool:
