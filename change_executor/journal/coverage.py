@@ -1,7 +1,8 @@
 """Rows beside the proposals that the chain covers: an event that makes or changes one states the row's digest.
 
 The digest is SHA-256 (lower-case hex) over the RFC 8785 canonical JSON of the row's columns that are not null, by name,
-as SQLite holds them. A column that a later version adds is null in older rows, and so leaves their digests alone.
+as SQLite holds them; octets, which no column of ours holds, as `{"octets": HEX}`. A column that a later version adds is
+null in older rows, and so leaves their digests alone.
 """
 
 import hashlib
@@ -80,4 +81,5 @@ def _held(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _value(value: Any) -> Any:  # noqa: ANN401 - whatever SQLite holds
-    return value.hex() if isinstance(value, bytes) else value
+    # Never as the digits alone: a digest that somebody turned into octets opens and matches nothing any more.
+    return {"octets": value.hex()} if isinstance(value, bytes) else value

@@ -253,6 +253,8 @@ def moved(journal: Journal) -> Journal:
     [
         ("UPDATE evidence SET uid = 4", {(Fault.ROW_DIFFERS, "evidence 1")}),
         ("UPDATE evidence SET octets_sha256 = 'cc'", {(Fault.ROW_DIFFERS, "evidence 1")}),
+        # The same digits as octets match nothing any more.
+        ("UPDATE evidence SET octets_sha256 = x'aa'", {(Fault.ROW_DIFFERS, "evidence 1")}),
         ("UPDATE moves SET source_uid = 4", {(Fault.ROW_DIFFERS, "moves 1")}),
         ("UPDATE moves SET target_uidnext = 4", {(Fault.ROW_DIFFERS, "moves 1")}),
         ("DELETE FROM moves", {(Fault.ROW_MISSING, "moves 1")}),
@@ -264,6 +266,26 @@ def test_what_was_looked_at_and_what_was_intended_cannot_be_changed_unseen(
 ) -> None:
     tamper(url, statement)
     assert expected == faults(moved)
+
+
+def test_an_index_that_hides_a_move_under_way_is_found(moved: Journal, url: str) -> None:
+    # Every row stands where it stood; only looking it up finds nothing.
+    page = "(SELECT rootpage FROM sqlite_schema WHERE name = 'empty')"
+    tamper(
+        url,
+        "CREATE INDEX empty ON moves (id) WHERE proposal = ''",
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_schema SET rootpage = {page} WHERE name = 'ix_moves_proposal'",
+        "DELETE FROM sqlite_schema WHERE name = 'empty'",
+        "PRAGMA schema_version = 999",
+    )
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        looked_up, walked = (
+            connection.execute(f"SELECT count(*) FROM moves {how} WHERE proposal = 'P{1:020d}'").fetchone()
+            for how in ("INDEXED BY ix_moves_proposal", "NOT INDEXED")
+        )
+    assert ((0,), (1,)) == (looked_up, walked)
+    assert {(Fault.DAMAGED, "database")} == faults(moved)
 
 
 @pytest.mark.parametrize(
