@@ -36,7 +36,6 @@ STANDARD_INPUT: Final = "-"
 
 # Forwards of forwards. Each level is read anew, so depth costs; the octets stay whole all the same.
 _MAX_NESTING: Final = 10
-_MESSAGES: Final = frozenset({"message/rfc822", "message/global"})
 
 
 def read_octets(path: str, standard_input: BinaryIO) -> bytes:
@@ -90,7 +89,7 @@ def _with_nested(outermost: Message, levels: int) -> Iterator[tuple[str, Message
 
 
 def _messages_in(message: Message) -> list[Part]:
-    return [part for part in message.root.walk() if part.type in _MESSAGES]
+    return [part for part in message.root.walk() if part.is_message]
 
 
 def _everything(octets: bytes, authserv_id: str | None, levels: int) -> dict[str, JSON]:

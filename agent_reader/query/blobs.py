@@ -77,7 +77,7 @@ def _leaves(message: Message) -> Iterator[Part]:
 
 
 def _has_attached_message(message: Message) -> bool:
-    return any(blobs.holds_message(part) for part in _leaves(message))
+    return any(part.is_message for part in _leaves(message))
 
 
 def _is_body(message: Message, part: Part) -> bool:

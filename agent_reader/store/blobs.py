@@ -28,8 +28,6 @@ _MOST_NESTED: Final = 8
 # What the parser allows one message, once more for all that it holds.
 _MOST_PARTS: Final = 2_000
 
-_NESTED_TYPES: Final = frozenset({"message/rfc822", "message/global"})
-
 # The copies that are tried; an Email with more has been copied about by a machine.
 _MOST_PLACES: Final = 20
 
@@ -57,11 +55,6 @@ def own_email_id(blob_id: str) -> str:
     return blob_id[1:] if blob_id.startswith(_UNPROVEN) else "M" + blob_id[1:]
 
 
-def holds_message(part: Part) -> bool:
-    """Whether a part is a message of its own, with parts that have blob ids too."""
-    return part.type in _NESTED_TYPES
-
-
 def nested_parts(message: Message) -> Iterator[Part]:
     """Yield the leaves of a message, and those of the messages attached to it, as their blob ids can be asked for.
 
@@ -78,7 +71,7 @@ def nested_parts(message: Message) -> Iterator[Part]:
             left -= 1
             if left <= 0:
                 return
-            if holds_message(part) and depth < _MOST_NESTED and (octets := part.content()):
+            if part.is_message and depth < _MOST_NESTED and (octets := part.content()):
                 waiting.append((parse(octets), depth + 1))
 
 

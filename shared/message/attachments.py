@@ -156,7 +156,7 @@ def _form_of(part: Part) -> AttachmentForm | AttachmentOutcome:
         return AttachmentOutcome.NOT_READABLE_YET
     if part.type in _FORMS:
         return _FORMS[part.type]
-    if part.type in {"message/rfc822", "message/global"}:
+    if part.is_message:
         return AttachmentOutcome.MESSAGE
     # RFC 3464 §2, RFC 8098 §3: the reports' fields are lines of text.
     if part.type.startswith(("text/", "message/")):

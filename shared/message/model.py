@@ -26,6 +26,9 @@ class Once:
     blob_id: str = ""
 
 
+# RFC 2046 §5.2.1, RFC 6532 §3.7.
+_MESSAGE_TYPES: Final = frozenset({"message/rfc822", "message/global"})
+
 # Decoded content up to this size is kept, since size, blob id and text all ask for it; larger is decoded each time.
 _KEPT_CONTENT: Final = 1024 * 1024
 
@@ -59,6 +62,11 @@ class Part:
     def is_multipart(self) -> bool:
         """Whether the part has parts instead of content."""
         return self.part_id is None
+
+    @property
+    def is_message(self) -> bool:
+        """Whether the content is a message of its own, which is read like any (RFC 8621 §4.9)."""
+        return self.type in _MESSAGE_TYPES
 
     def content(self) -> bytes:
         """Return the octets after transfer decoding; those of a multipart as they stand."""
