@@ -11,11 +11,12 @@ from agent_reader.access import migrations as access_migrations
 from agent_reader.access.database import FILE_NAME as ACCESS_FILE
 from agent_reader.listening import check_owner, sole_use_of
 from agent_reader.store import migrations as store_migrations
+from agent_reader.store.database import FILE_PATTERN as INDEX_FILES
+from agent_reader.store.database import FILE_PREFIX as INDEX_PREFIX
 from shared.backup import keep_newest, make_backup, put_back, read_backup
 from shared.settings import ConfigurationError
 
 PROGRAM: Final = "agent-reader"
-_INDEX: Final = "mail-"
 # How the random names of states are made: as the store makes them.
 _EPOCH_OCTETS: Final = 12
 
@@ -28,7 +29,7 @@ def backup_files(folder: Path, into: Path, now: datetime, *, keep: int | None = 
     check_owner(folder)
     files = [folder / ACCESS_FILE, *sorted(folder.glob("rights-*.json"))]
     if with_index:
-        files += sorted(folder.glob(f"{_INDEX}*.db"))
+        files += sorted(folder.glob(INDEX_FILES))
     if not files[0].exists():
         raise ConfigurationError("[store] url", f"there is nothing to copy in {folder}.", "Mend the path.")
     made = make_backup(into, PROGRAM, files, now)
@@ -44,7 +45,7 @@ def restore_files(folder: Path, source: Path, random_octets: Callable[[int], byt
     whoever comes with one is told to look anew (RFC 8620 §5.2). Refused while a reader runs. Raises
     `ConfigurationError`.
     """
-    newest = {ACCESS_FILE: access_migrations.HEAD, _INDEX: store_migrations.HEAD}
+    newest = {ACCESS_FILE: access_migrations.HEAD, INDEX_PREFIX: store_migrations.HEAD}
     manifest = read_backup(source, PROGRAM, newest)
     check_owner(folder)
     with sole_use_of(folder):
@@ -56,7 +57,7 @@ def restore_files(folder: Path, source: Path, random_octets: Callable[[int], byt
                     )
         for file in manifest.files:
             put_back(source / file.name, folder / file.name)
-            if file.name.startswith(_INDEX):
+            if file.name.startswith(INDEX_PREFIX):
                 _name_states_anew(folder / file.name, random_octets(_EPOCH_OCTETS).hex())
     return [file.name for file in manifest.files]
 

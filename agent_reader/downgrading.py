@@ -20,6 +20,7 @@ from agent_reader.access.database import FILE_NAME as ACCESS_FILE
 from agent_reader.backing_up import backup_files
 from agent_reader.listening import check_owner, sole_use_of
 from agent_reader.store import migrations as store_migrations
+from agent_reader.store.database import FILE_PATTERN as INDEX_FILES
 from shared.revisions import DowngradeRefused, Revision, way_back
 from shared.settings import ConfigurationError
 
@@ -37,7 +38,7 @@ class Kind(StrEnum):
 
 
 _MIGRATIONS: Final = MappingProxyType({Kind.ACCESS: access_migrations, Kind.INDEX: store_migrations})
-_FILES: Final = MappingProxyType({Kind.ACCESS: ACCESS_FILE, Kind.INDEX: "mail-*.db"})
+_FILES: Final = MappingProxyType({Kind.ACCESS: ACCESS_FILE, Kind.INDEX: INDEX_FILES})
 
 
 @dataclass(frozen=True, slots=True)

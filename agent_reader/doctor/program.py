@@ -4,17 +4,19 @@ from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import apsw
 
 from agent_reader.access import chain
 from agent_reader.access.database import FILE_NAME
+from agent_reader.access.read_log import moment_of
 from agent_reader.config import Account, ReaderSettings
 from agent_reader.doctor.octets import look_at_octets
 from agent_reader.doctor.rights import Enforcement, Finding, overall, read_findings
 from agent_reader.errors import Refused
 from agent_reader.imap.session import ReadOnlySession
+from agent_reader.store.database import FILE_PATTERN, account_file
 from shared.doctor.copying import BY_HAND, Copying, look_at_copies
 from shared.doctor.finding import Fault, Looking, Report
 from shared.doctor.upkeep import look_at_clock, look_at_date, look_at_disk, look_at_tokens
@@ -22,7 +24,6 @@ from shared.doctor.web_clock import provider_date
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ANOTHER: Final = "sudo -u agent-reader agent-reader token create --agent AGENT"
 _COPY: Final = "systemctl enable --now agent-reader-backup.timer; systemctl start agent-reader-backup"
 # Virtual-machine instructions of SQLite between two looks at the clock; a look is well below a microsecond each.
@@ -52,7 +53,7 @@ def look_at_program(settings: ReaderSettings, now: Callable[[], datetime], copyi
     if (folder / FILE_NAME).exists():
         _look_at_access(folder / FILE_NAME, now(), looking)
     for account in settings.accounts:
-        _look_at_newest(folder / f"mail-{account.id}.db", account.host, now(), looking)
+        _look_at_newest(account_file(folder, account.id), account.host, now(), looking)
     return looking.report()
 
 
@@ -101,9 +102,6 @@ def _tell_rights(account_id: str, found: dict[str, Finding], looking: Looking, *
 
 
 def _look_at_database(file: Path, now: Callable[[], datetime], looking: Looking) -> None:
-    again = f"Stop the reader; restore {file.name} from a copy"
-    if file.name != FILE_NAME:
-        again = f"systemctl stop agent-reader; rm {file}*; systemctl start agent-reader   # the mail is read again"
     until = now() + timedelta(seconds=CHECK_SECONDS)
     try:
         with closing(_opened(file)) as connection:
@@ -115,24 +113,34 @@ def _look_at_database(file: Path, now: Callable[[], datetime], looking: Looking)
     except apsw.Error as error:
         said = [type(error).__name__]
     if said != ["ok"]:
-        looking.find(Fault.DATABASE, f"{file}: {'; '.join(said)[:300]}", again)
+        looking.find(Fault.DATABASE, f"{file}: {'; '.join(said)[:300]}", _mended(file))
+
+
+def _mended(file: Path) -> str:
+    """How a damaged database is mended: what tokens and read log say is said nowhere else, all others are made anew."""
+    if file.name == FILE_NAME:
+        return f"Stop the reader; restore {file.name} from a copy"
+    what = "the mail is read again" if file.match(FILE_PATTERN) else "each agent's next look at the news is its first"
+    return f"systemctl stop agent-reader; rm {file}*; systemctl start agent-reader   # {what}"
 
 
 def _look_at_access(file: Path, now: datetime, looking: Looking) -> None:
     try:
         with closing(_opened(file)) as connection:
             verified = chain.verify(connection, None)
-            tokens = connection.execute("SELECT id, agent, expires_at FROM tokens WHERE revoked_at IS NULL").fetchall()
-            latest = connection.execute("SELECT max(at) FROM reads").get
-    except (apsw.Error, ValueError, TypeError) as error:
+            rows = connection.execute("SELECT id, agent, expires_at FROM tokens WHERE revoked_at IS NULL").fetchall()
+            tokens = [(str(token), str(agent), moment_of(int(end or 0))) for token, agent, end in rows]
+            last_read = connection.execute("SELECT max(at) FROM reads").get
+            latest = None if last_read is None else moment_of(int(last_read))
+    except (apsw.Error, ValueError, TypeError, OverflowError) as error:
         looking.unseen.append(f"{file}: {type(error).__name__}")
         return
     if verified.wrong:
         looking.find(
             Fault.CHAIN, f"the read log: {verified.wrong}", "agent-reader reads verify; then look who wrote there"
         )
-    look_at_tokens([(str(token), str(agent), _moment(end)) for token, agent, end in tokens], now, _ANOTHER, looking)
-    look_at_clock(None if latest is None else _moment(latest), "the read log", now, looking)
+    look_at_tokens(tokens, now, _ANOTHER, looking)
+    look_at_clock(latest, "the read log", now, looking)
 
 
 def _look_at_newest(file: Path, host: str, now: datetime, looking: Looking) -> None:
@@ -146,7 +154,7 @@ def _look_at_newest(file: Path, host: str, now: datetime, looking: Looking) -> N
         # A damaged file was told already; one of a version before is made anew at the next start.
         return
     if latest is not None:
-        look_at_clock(_EPOCH + timedelta(seconds=int(latest)), f"the newest message at {host}", now, looking)
+        look_at_clock(datetime.fromtimestamp(int(latest), UTC), f"the newest message at {host}", now, looking)
 
 
 def _opened(file: Path) -> apsw.Connection:
@@ -154,7 +162,3 @@ def _opened(file: Path) -> apsw.Connection:
     connection.set_busy_timeout(5_000)
     connection.pragma("query_only", True)
     return connection
-
-
-def _moment(microseconds: Any) -> datetime:  # noqa: ANN401 - a column of SQLite holds anything
-    return _EPOCH + timedelta(microseconds=int(microseconds))

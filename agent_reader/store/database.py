@@ -44,6 +44,11 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _LOG_OCTETS: Final = 64 * 1024 * 1024
 
 
+# An account's file has its id in its name.
+FILE_PREFIX: Final = "mail-"
+FILE_PATTERN: Final = f"{FILE_PREFIX}*.db"
+
+
 def account_file(folder: Path, account_id: str) -> Path:
     """Return the file of an account. Raises `ConfigurationError` where the id cannot name one."""
     if _ACCOUNT_ID.fullmatch(account_id) is None:
@@ -52,7 +57,7 @@ def account_file(folder: Path, account_id: str) -> Path:
             f"{account_id!r} cannot be an account id.",
             "Use 1 to 64 letters, digits, - and _; the first a letter or digit.",
         )
-    return folder / f"mail-{account_id}.db"
+    return folder / f"{FILE_PREFIX}{account_id}.db"
 
 
 def boot_id() -> str | None:

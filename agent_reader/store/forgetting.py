@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from agent_reader.store.database import account_file
+from agent_reader.store.database import FILE_PATTERN, FILE_PREFIX, account_file
 from shared.private_file import sync_folder
 
 # SQLite's own: the write-ahead log and its index, and the journal that a migration uses.
@@ -32,7 +32,7 @@ def forget_files(folder: Path, account_id: str) -> int:
 
 def accounts_with_files(folder: Path) -> list[str]:
     """Return the ids of the accounts that have an index in a folder."""
-    return sorted(path.stem.removeprefix("mail-") for path in folder.glob("mail-*.db"))
+    return sorted(path.stem.removeprefix(FILE_PREFIX) for path in folder.glob(FILE_PATTERN))
 
 
 def _overwrite(file: Path) -> int:

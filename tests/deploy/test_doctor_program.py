@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import agent_reader.__main__
 import change_executor.__main__
 from agent_reader.doctor.rights import Enforcement, Finding, write_findings
+from agent_reader.mcp.cursors import Cursors
 from shared.doctor.finding import Fault, Report
 from tests.deploy.doctor_houses import NOW, executor, faults, reader, secret, seen
 from tests.fakes.imap_server import ScriptedImapServer
@@ -191,17 +192,26 @@ def test_a_server_that_gives_other_octets_the_second_time_is_found_and_what_to_d
 
 
 @pytest.mark.parametrize(
-    ("house", "name"), [(reader, "index/mail-shop.db"), (reader, "index/access.db"), (executor, "journal.db")]
+    ("house", "name", "mended"),
+    [
+        (reader, "index/mail-shop.db", "the mail is read again"),
+        (reader, "index/access.db", "restore access.db from a copy"),
+        (reader, "index/cursors.db", "each agent's next look at the news is its first"),
+        (executor, "journal.db", ""),
+    ],
 )
-def test_a_damaged_database_is_found(server: Dovecot, tmp_path: Path, house: House, name: str) -> None:
+def test_a_damaged_database_is_found(server: Dovecot, tmp_path: Path, house: House, name: str, mended: str) -> None:
     config = house(server, tmp_path)
+    if name.endswith("cursors.db"):
+        Cursors(tmp_path / "index").close()
     file = tmp_path / name
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with file.open("r+b") as raw:
         raw.seek(4096)
-        raw.write(b"\xff" * (file.stat().st_size - 8192))
-    assert Fault.DATABASE in faults(seen(config))
+        raw.write(b"\xff" * max(4096, file.stat().st_size - 8192))
+    (found,) = [each for each in seen(config).findings if each.fault is Fault.DATABASE]
+    assert mended in found.fix
 
 
 @pytest.mark.parametrize(
