@@ -16,7 +16,7 @@ from imapclient.exceptions import ProtocolError
 from imapclient.response_parser import parse_fetch_response, parse_response
 
 from agent_reader.imap.uid_ranges import UidRanges
-from agent_reader.imap.values import MailboxStatus, MessageState
+from agent_reader.imap.values import MailboxStatus, MessageState, canonical_name
 
 # A line of a response, or the line up to a literal together with the literal.
 Record = bytes | tuple[bytes, bytes]
@@ -113,8 +113,7 @@ def _decoded_name(wire: str) -> str:
             decoded = wire
     except ValueError:
         decoded = wire
-    # RFC 9051 §5.1: INBOX is one name in any case.
-    return "INBOX" if decoded.upper() == "INBOX" else decoded
+    return canonical_name(decoded)
 
 
 def fetched(records: Iterable[Record | None]) -> dict[int, dict[bytes, Any]]:

@@ -7,6 +7,11 @@ from datetime import datetime
 from agent_reader.imap.uid_ranges import UidRanges
 
 
+def canonical_name(name: str) -> str:
+    """Return a mailbox's decoded name as it is compared: INBOX is one name in any case (RFC 9051 §5.1)."""
+    return "INBOX" if name.upper() == "INBOX" else name
+
+
 @dataclass(frozen=True, slots=True)
 class MailboxStatus:
     """How a mailbox stands, as STATUS tells without opening it (RFC 9051 §6.3.11, RFC 7162 §3.1.7)."""

@@ -13,6 +13,7 @@ from typing import Final
 
 import apsw
 
+from agent_reader.imap.values import canonical_name
 from agent_reader.store import emails, threads
 from agent_reader.store.changes import ChangeKind
 from agent_reader.store.writing import Writing
@@ -86,14 +87,14 @@ def known(connection: apsw.Connection) -> list[KnownMailbox]:
         )
         for handle, name, selectable, uidvalidity, uidnext, highestmodseq, expected in rows
     ]
-    return sorted(found, key=lambda mailbox: (mailbox.name.upper() != "INBOX", mailbox.name))
+    return sorted(found, key=lambda mailbox: (mailbox.name != "INBOX", mailbox.name))
 
 
 def put_listing(writing: Writing, listing: Iterable[ListedMailbox], make_id: MakeId) -> None:
     """Make the set of mailboxes equal to a full LIST."""
-    listed = {_canonical(mailbox.name): mailbox for mailbox in listing}
+    listed = {canonical_name(mailbox.name): mailbox for mailbox in listing}
     rows = list(writing.connection.execute("SELECT key, name, selectable, standing FROM mailboxes"))
-    present = {_canonical(name): (int(key), bool(selectable), standing) for key, name, selectable, standing in rows}
+    present = {canonical_name(name): (int(key), bool(selectable), standing) for key, name, selectable, standing in rows}
     for name, (key, selectable, standing) in present.items():
         if name not in listed and standing != "gone":
             _lose(writing, key, selectable=selectable, standing=standing)
@@ -259,10 +260,6 @@ def _telling(attributes: Iterable[str]) -> frozenset[str]:
     return frozenset(attribute.lower() for attribute in attributes) - _UNTOLD
 
 
-def _canonical(name: str) -> str:
-    return "INBOX" if name.upper() == "INBOX" else name  # RFC 9051 §5.1
-
-
 def _attributes(mailbox: ListedMailbox) -> str:
     return json.dumps(sorted(mailbox.attributes))
 
@@ -276,7 +273,7 @@ def _insert(writing: Writing, mailbox: ListedMailbox, mailbox_id: str, *, pendin
         (
             mailbox_id,
             mailbox_id,
-            _canonical(mailbox.name),
+            canonical_name(mailbox.name),
             mailbox.delimiter,
             _attributes(mailbox),
             int(mailbox.subscribed),

@@ -16,6 +16,7 @@ from typing import Final
 
 import apsw
 
+from agent_reader.imap.values import canonical_name
 from agent_reader.scope import Depth, Scope
 from agent_reader.store import tokens
 from agent_reader.store.emails import KEY_SHIFT
@@ -58,7 +59,7 @@ def narrow(connection: apsw.Connection, scope: Scope) -> None:
     since = None if scope.received_since is None else _first_second(scope) << KEY_SHIFT
     connection.execute("INSERT INTO temp.scope_limits VALUES (?, ?)", (since, _expression(scope, [])))
     connection.executemany(
-        "INSERT INTO temp.scope_names VALUES (?)", [(_canonical(each),) for each in scope.mailboxes or ()]
+        "INSERT INTO temp.scope_names VALUES (?)", [(canonical_name(each),) for each in scope.mailboxes or ()]
     )
     connection.executemany("INSERT INTO temp.scope_senders VALUES (?)", [(each,) for each in scope.senders or ()])
     views = _views(connection, scope)
@@ -273,10 +274,6 @@ def _first_second(scope: Scope) -> int:
     assert scope.received_since is not None
     whole = seconds(scope.received_since)
     return whole + (1 if scope.received_since.microsecond else 0)
-
-
-def _canonical(name: str) -> str:
-    return "INBOX" if name.upper() == "INBOX" else name  # RFC 9051 §5.1
 
 
 def _mark(keys: list[int]) -> str:

@@ -12,7 +12,7 @@ from structlog.typing import FilteringBoundLogger
 
 from agent_reader.errors import Refused, Throttled
 from agent_reader.imap.session import ReadOnlySession
-from agent_reader.imap.values import ListedMailbox
+from agent_reader.imap.values import ListedMailbox, canonical_name
 from agent_reader.sync.ahead import Ahead
 from agent_reader.sync.first_look import first_look
 from agent_reader.sync.intake import Intake
@@ -77,7 +77,7 @@ class Sync:
         terms: Terms | None = None,
     ) -> None:
         self._mirror, self._log, self._terms = mirror, log, terms or Terms()
-        self._allowed = None if allowed is None else frozenset(_canonical(name) for name in allowed)
+        self._allowed = None if allowed is None else frozenset(map(canonical_name, allowed))
         self._memories = {mailbox.id: Memory(trusted=not restart_all) for mailbox in mirror.mailboxes()}
         self._sameness = Sameness()
         self._ahead = Ahead()
@@ -292,8 +292,3 @@ class Sync:
 
 def _told(counts: Counts, *, whole: bool, missing: tuple[str, ...], ending: Ending) -> Round:
     return Round(whole, counts.taken_in, counts.changed, counts.vanished, counts.set_aside, missing, ending)
-
-
-def _canonical(name: str) -> str:
-    # RFC 9051 §5.1: INBOX is one name in any case.
-    return "INBOX" if name.upper() == "INBOX" else name
