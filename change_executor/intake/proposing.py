@@ -73,9 +73,11 @@ def propose_in(
     if (fault := closed_since(writing.connection, proposer, writing.now)) is not None:
         raise problems.token_refused(fault)
     if key is not None and (answered := idempotency.find(writing, proposer.agent, key)) is not None:
-        if answered.request_sha256 != key.request_sha256:
+        made = writing.proposal(answered.proposal)
+        # The same octets with a token of another queue ask for something else where they leave the queue out.
+        if (answered.request_sha256, made.queue) != (key.request_sha256, request.queue or proposer.queue):
             raise problems.idempotency_key_reused()
-        return Proposed(view(writing.connection, writing.proposal(answered.proposal)), created=True)
+        return Proposed(view(writing.connection, made), created=True)
     proposed = _propose(writing, settings, proposer, request, random_octets)
     if key is not None and proposed.created:
         idempotency.keep(writing, proposer.agent, key, proposed.view.id)

@@ -62,6 +62,16 @@ def test_a_key_belongs_to_its_agent(desk: Desk) -> None:
     assert 201 == other.status_code
 
 
+def test_a_key_with_a_token_of_another_queue_is_no_answer_for_that_queue(desk: Desk) -> None:
+    other = desk.token_of("triage", "billing")
+    assert "support" == propose(desk).json()["queue"]
+    refused = propose(desk, token=other)
+    assert (422, "idempotency_key_reused") == (refused.status_code, code_of(refused))
+    made = propose(desk, "another", token=other, to="paid")
+    assert (201, "billing") == (made.status_code, made.json()["queue"])
+    assert made.json()["id"] == propose(desk, "another", token=other, to="paid").json()["id"]
+
+
 def test_what_was_refused_may_come_again_and_succeed(desk: Desk, journal: Journal) -> None:
     for number in range(3):
         desk.propose(emailId=f"M{number:032d}")
