@@ -113,7 +113,8 @@ def _check(spelled: str, known: frozenset[str]) -> None:
 def part_json(part: Part, body_properties: Sequence[str], *, with_subparts: bool = False) -> dict[str, JSON]:
     """Return one EmailBodyPart with the properties asked for.
 
-    `subParts` comes where it was asked for or `with_subparts` says so, and for a multipart only.
+    `subParts` comes where it was asked for, of a part that has none as an empty list, and of a multipart where
+    `with_subparts` says so.
     """
     return _PartWriter(body_properties).json(part, with_subparts=with_subparts)
 
@@ -132,7 +133,7 @@ class _PartWriter:
             written = {spelled: read(part) for spelled, read in self.readers}
             if not part.is_multipart:
                 self.written[part.part_id] = written
-        if part.is_multipart and (with_subparts or self.with_subparts):
+        if self.with_subparts or (part.is_multipart and with_subparts):
             return {**written, "subParts": [self.json(child, with_subparts=True) for child in part.subparts]}
         return dict(written)
 

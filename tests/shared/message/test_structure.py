@@ -34,6 +34,18 @@ def test_leaves_are_numbered_depth_first_and_multiparts_have_neither_id_nor_blob
 
 
 @pytest.mark.statement("127")
+def test_a_leaf_says_that_it_has_no_subparts_where_they_are_asked_for() -> None:
+    message = parse(multipart("mixed", entity("text/plain", "A"), entity("image/png", "B")))
+    asked = email_json(message, properties=["bodyStructure", "textBody"], body_properties=["type", "subParts"])
+    leaves_of_it: Any = [{"type": "text/plain", "subParts": []}, {"type": "image/png", "subParts": []}]
+    assert {"type": "multipart/mixed", "subParts": leaves_of_it} == asked["bodyStructure"]
+    assert leaves_of_it == asked["textBody"]
+    # A multipart has them unasked; a leaf has not.
+    unasked: Any = email_json(message, properties=["bodyStructure"], body_properties=["type"])["bodyStructure"]
+    assert [{"type": "text/plain"}, {"type": "image/png"}] == unasked["subParts"]
+
+
+@pytest.mark.statement("127")
 def test_an_attached_message_is_a_leaf_with_its_exact_octets() -> None:
     inner = multipart("mixed", entity("text/plain", "deep"), boundary="x")
     message = parse(multipart("mixed", entity("text/plain", "A"), entity("message/rfc822", inner)))
