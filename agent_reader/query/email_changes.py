@@ -109,7 +109,8 @@ def _places(
         if email_id == asked.up_to_id:
             last = index
         total = index + 1
-    if last is not None and not _is_mutable(asked.query):
+    # What went and came back may be elsewhere: then it ends no list that anybody has.
+    if last is not None and asked.up_to_id not in wanted and not _is_mutable(asked.query):
         added = [(email_id, index) for email_id, index in added if index <= last]
     return tuple(added), total
 

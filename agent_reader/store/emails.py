@@ -14,7 +14,7 @@ from typing import Final
 from agent_reader.store import blobs, places, search, set_aside, thread_pages, threads, tokens
 from agent_reader.store.changes import ChangeKind, DataType
 from agent_reader.store.reading import Reading
-from agent_reader.store.writing import KEYWORDS_CHANGED, UNREAD_CHANGED, Writing
+from agent_reader.store.writing import KEYWORDS_CHANGED, UNREAD_CHANGED, WORDS_CHANGED, Writing
 from agent_reader.sync.mirror import MessageState
 
 # The tie-break's share of a key: a server that was filled by a script has many thousands of messages in one second.
@@ -149,11 +149,13 @@ def destroy_held(writing: Writing, *, before_tick: int, before: int) -> None:
 
 
 def show_words(writing: Writing, key: int, words: Sequence[str]) -> None:
-    """Have an Email found by these words alone from now on."""
+    """Have an Email found by these words alone from now on: a search that found it may not any more."""
     stored = _stored(writing, key)
     if stored is not None and stored.visible:
         search.remove(writing.connection, stored.place)
         _put_words(writing, stored, stored.mailbox_keys, stored.keywords, words)
+        writing.changes.note(DataType.EMAIL, stored.id, ChangeKind.UPDATED)
+        writing.note_email(key, stored.mailbox_keys, stored.mailbox_keys, WORDS_CHANGED)
 
 
 def _make(writing: Writing, reading: Reading) -> int:

@@ -222,7 +222,9 @@ email_changes = Table(
     Column("email_key", Integer, primary_key=True),
     Column("mailboxes_before", Text, nullable=False, comment="JSON array of keys, sorted"),
     Column("mailboxes_after", Text, nullable=False),
-    Column("changed", Integer, nullable=False, comment="bits: 1 keywords, 2 whether it is unread"),
+    Column(
+        "changed", Integer, nullable=False, comment="bits: 1 keywords, 2 whether it is unread, 4 the words that find it"
+    ),
     Column("at", Integer, nullable=False),
     Index("email_changes_by_email", "email_key", "state"),
     sqlite_with_rowid=False,

@@ -12,7 +12,9 @@ from collections.abc import Callable
 from typing import Final
 
 from agent_reader.store.changes import BY_OTHERS
-from agent_reader.store.writing import KEYWORDS_CHANGED, UNREAD_CHANGED
+from agent_reader.store.writing import KEYWORDS_CHANGED, UNREAD_CHANGED, WORDS_CHANGED
+
+_ITSELF_CHANGED: Final = KEYWORDS_CHANGED | WORDS_CHANGED
 
 _SOURCE: Final = (
     "main.email_changes c LEFT JOIN main.emails e ON e.key = c.email_key "
@@ -61,7 +63,7 @@ class _Seen:
             "SELECT 'Email' AS type, c.state AS state, coalesce(e.id, g.id) AS id, "
             f"CASE WHEN NOT {self._before} THEN 'created' WHEN NOT {self._after} THEN 'destroyed' ELSE 'updated' END "
             f"AS kind, c.at AS at FROM {_SOURCE} WHERE {self._inside('c.email_key')} "
-            f"AND ({self._before} OR {self._after}) AND ({self._moved()} OR c.changed & {KEYWORDS_CHANGED})"
+            f"AND ({self._before} OR {self._after}) AND ({self._moved()} OR c.changed & {_ITSELF_CHANGED})"
         )
 
     def threads(self) -> str:

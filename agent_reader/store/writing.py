@@ -12,6 +12,7 @@ from agent_reader.store.changes import BY_OTHERS, ChangeKind, Changes, DataType
 # What became different of an Email besides its mailboxes, as bits.
 KEYWORDS_CHANGED: Final = 1
 UNREAD_CHANGED: Final = 2
+WORDS_CHANGED: Final = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,23 +5,28 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_reader.keep import Retention
 from agent_reader.query import (
     QueryRefused,
     QueryResult,
+    email_query,
     email_query_changes,
     mailbox_query,
     mailbox_query_changes,
+    parse_email_query,
     parse_email_query_changes,
     parse_mailbox_query,
     parse_mailbox_query_changes,
 )
 from agent_reader.query.changes import QueryChanges
-from agent_reader.store import search
+from agent_reader.scope import WHOLE, Scope
+from agent_reader.store import DataType, Store, search
 from agent_reader.store.database import account_file, connect
 from shared.message import JSON
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, listed, mirrored
@@ -213,6 +218,18 @@ def test_up_to_id_ends_what_is_added_where_nothing_can_move_and_is_ignored_elsew
     assert (newest, oldest) == _changes(account, before.query_state, mutable, upToId=up_to).added
 
 
+@pytest.mark.statement("85")
+def test_an_up_to_id_that_went_and_came_back_elsewhere_ends_nothing(account: Mirrored) -> None:
+    account.add("INBOX", *(fetched(uid, LETTERS[uid], at=START.replace(minute=uid)) for uid in (4, 8)))
+    before = account.query()
+    account.vanish("INBOX", 4)
+    account.end_round()
+    again, between = (START.replace(minute=minute) for minute in (20, 6))
+    account.add("INBOX", fetched(10, LETTERS[4], at=again), fetched(11, LETTERS[6], at=between))
+    changes = _changes(account, before.query_state, {}, upToId=before.ids[-1])
+    assert account.query().ids == _applied(before.ids, changes)
+
+
 def test_a_list_too_long_to_be_gone_through_in_time_is_asked_anew(
     account: Mirrored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +255,30 @@ def test_after_the_search_table_was_made_in_another_shape_no_older_state_is_answ
     assert () == _changes(account, now, {}).added
     account.add("INBOX", fetched(2, LETTERS[2]))
     assert 1 == len(_changes(account, now, {}).added)
+
+
+@pytest.mark.statement("83", "85")
+@pytest.mark.parametrize("scope", [WHOLE, Scope(mailboxes=("INBOX",))], ids=["whole", "narrow"])
+def test_a_text_that_is_forgotten_takes_its_email_out_of_the_lists_that_it_was_found_for(
+    account: Mirrored, scope: Scope
+) -> None:
+    account.add("INBOX", *(fetched(uid, LETTERS[uid], at=START + timedelta(days=20 * uid)) for uid in (0, 2)))
+    query: dict[str, JSON] = {"filter": {"body": "even"}}
+    with account.store.snapshot(ACCOUNT, scope) as snapshot:
+        before = email_query(snapshot, parse_email_query(query))
+    account.store.close()
+    account.clock.now = START + timedelta(days=45)
+    account.store = Store(account.folder, account.clock, retention={ACCOUNT: Retention(days=30)})
+    account.end_round()
+    with account.store.snapshot(ACCOUNT, scope) as snapshot:
+        now = email_query(snapshot, parse_email_query(query))
+        asked = parse_email_query_changes({**query, "sinceQueryState": before.query_state})
+        changes = email_query_changes(snapshot, asked)
+        told = snapshot.changes(DataType.EMAIL, before.query_state, 10)
+    assert (id_of(LETTERS[2]), id_of(LETTERS[0])) == before.ids
+    assert (id_of(LETTERS[2]),) == now.ids == _applied(before.ids, changes)
+    assert before.query_state != now.query_state == changes.new_query_state
+    assert ((id_of(LETTERS[0]),), (), ()) == (told.updated, told.created, told.destroyed)
 
 
 def _mailbox_changes(account: Mirrored, since: str, **query: JSON) -> QueryChanges:

@@ -57,7 +57,8 @@ def test_no_more_is_kept_than_should_be(tmp_path: Path, keep: Keep, kept: set[st
         account.end_round()
         assert texts(account) == kept
         assert account.email(id_of(LETTER), "subject", "size", "hasAttachment", "bodyStructure", "from") == before
-        assert account.state() == state
+        # What finds it changes with the text alone.
+        assert (account.state() == state) is (keep is not Keep.METADATA or not is_later)
         assert account.found(subject="plain") == {id_of(LETTER)}
         assert account.found(hasAttachment=True) == {id_of(LETTER)}
         assert account.found(body="words") == (set() if keep is Keep.METADATA else {id_of(LETTER)})
