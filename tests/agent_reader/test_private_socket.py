@@ -229,7 +229,9 @@ def test_a_process_of_another_user_is_refused_and_of_the_allowed_one_answered(se
             assert "200" == _status_for(OTHER_UID, path)
             assert "403" == _status_for(OTHER_UID + 1, path)
             # Root too, where it is not allowed: being local or mighty is no credential.
-            with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://reader") as client:
+            with httpx.Client(
+                transport=httpx.HTTPTransport(uds=str(path)), base_url="http://reader", timeout=20
+            ) as client:
                 response = client.get("/agents")
             assert (403, "peer_not_allowed") == (response.status_code, json.loads(response.text)["code"])
     finally:

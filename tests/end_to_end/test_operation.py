@@ -103,11 +103,11 @@ def _is_told_of(reader: str, executor: str) -> None:
     codes = ("already_proposed", "malformed_email_id", "token_malformed", "malformed_http")
     assert (1, 1, 1, 1) == tuple(done[f'mailwarrant_intake_refusals_total{{code="{code}"}}'] for code in codes)
     assert not [name for name in read | done if name.startswith("mailwarrant_refused_lines")]
-    assert 200 == httpx.get(f"{reader}/health").status_code
+    assert 200 == httpx.get(f"{reader}/health", timeout=30).status_code
     for address in (reader, executor):
         for path in ("metrics", "health"):
-            assert "canary" not in httpx.get(f"{address}/{path}").text
-    told = httpx.get(f"{executor}/health").json()
+            assert "canary" not in httpx.get(f"{address}/{path}", timeout=30).text
+    told = httpx.get(f"{executor}/health", timeout=30).json()
     assert ("ok", True, False) == (told["status"], told["worker"], told["stopped"])
     assert told["events"] <= numbers(executor)["mailwarrant_journal_events_total"]
 

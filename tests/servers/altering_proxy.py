@@ -26,13 +26,15 @@ class AlteringProxy:
         self._closing = False
 
     def __enter__(self) -> Self:
-        self._spawn(self._accept)
+        self._accepting = self._spawn(self._accept)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._closing = True
         # A connection of our own wakes accept().
         socket.create_connection((HOST, self.port)).close()
+        # One that connected just before has its sockets among the others then.
+        self._accepting.join(_WAIT)
         for each in self._sockets:
             _end(each)
         for thread in self._threads:
@@ -41,10 +43,11 @@ class AlteringProxy:
         for each in (*self._sockets, self._listener):
             each.close()
 
-    def _spawn(self, work: Callable[..., None], *arguments: object) -> None:
+    def _spawn(self, work: Callable[..., None], *arguments: object) -> threading.Thread:
         thread = threading.Thread(target=work, args=arguments, daemon=True)
         self._threads.append(thread)
         thread.start()
+        return thread
 
     def _accept(self) -> None:
         while True:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Both protocol eras: the handshake of 2025-11-25, and 2026-07-28, which asks what the server is and has none.
 ERAS: Final = ("legacy", "auto")
+# Long enough for an answer on a busy machine; httpx would wait for five.
+SECONDS: Final = 30.0
 
 
 def app_of(desk: Desk, house: House, public_url: str | None = None) -> ASGIApp:
@@ -66,7 +68,8 @@ async def served(app: ASGIApp) -> AsyncIterator[str]:
 @asynccontextmanager
 async def client(address: str, token: str, era: str, **headers: str) -> AsyncIterator[Client]:
     """The SDK's client with a token, speaking one era."""
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"} | headers, trust_env=False) as http:
+    right = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=right | headers, timeout=SECONDS, trust_env=False) as http:
         transport = streamable_http_client(f"{address}/mcp", http_client=http)
         async with Client(transport, mode=era) as opened:
             yield opened

@@ -22,7 +22,7 @@ from agent_reader.tool_answers.sheet import MAX_RESULT_CHARACTERS
 from tests.agent_reader import synced
 from tests.agent_reader.mcp.desk import Desked, desked, id_of, inside, outside
 from tests.agent_reader.mcp.mails import CANARY, HOSTILE
-from tests.agent_reader.mcp.served import app_of, served
+from tests.agent_reader.mcp.served import SECONDS, app_of, served
 from tests.agent_reader.mcp.test_mcp_stdio import Street, houses
 from tests.agent_reader.served import ACCOUNT, NOW, fetched, octets
 from tests.change_executor.intake.desk import Desk as Intake
@@ -220,7 +220,7 @@ async def test_without_the_executor_the_mail_is_told_and_without_the_reader_the_
 async def test_the_route_takes_its_one_question_and_no_other(street: Street) -> None:
     import httpx  # noqa: PLC0415 - this test's alone
 
-    async with houses(street) as (reader, _), httpx.AsyncClient(trust_env=False) as client:
+    async with houses(street) as (reader, _), httpx.AsyncClient(trust_env=False, timeout=SECONDS) as client:
         headers = {"Authorization": f"Bearer {street.standing.house.token}"}
         for body in (b"", b"[]", b"{}", b'{"peek": 1}', b'{"peek": true, "account": "x"}', b"[" * 900):
             refused = await client.post(f"{reader}/agent/digest", content=body, headers=headers)

@@ -22,7 +22,7 @@ from agent_reader.relay.client_config import ClientKind, RelayCommand, client_co
 from agent_reader.relay.http_config import http_config
 from tests.agent_reader.mcp.desk import id_of
 from tests.agent_reader.mcp.mails import CANARY, HOSTILE, attached
-from tests.agent_reader.mcp.served import ERAS, client, text_of
+from tests.agent_reader.mcp.served import ERAS, SECONDS, client, text_of
 from tests.agent_reader.mcp.test_mcp_sequences import ALPHABET
 from tests.bench.start_up import ask, letters
 from tests.fakes.reader_process import ReaderFolder
@@ -95,7 +95,11 @@ async def test_the_door_answers_while_the_first_sync_runs_and_says_so(folder: Re
                     assert "first sync is running" in str(opened.instructions)
                     assert "first sync is running" in text_of(await opened.call_tool("search_mail", {}))
             session = await asyncio.to_thread(
-                httpx.get, f"{address}/jmap/session", headers={"Authorization": f"Bearer {token}"}, trust_env=False
+                httpx.get,
+                f"{address}/jmap/session",
+                headers={"Authorization": f"Bearer {token}"},
+                trust_env=False,
+                timeout=SECONDS,
             )
             assert 200 == session.status_code
             assert 0 == await asyncio.to_thread(reader.end, by_signal=signal.SIGTERM)

@@ -38,16 +38,21 @@ class Gone(io.BytesIO):
 
 @dataclass(frozen=True, slots=True)
 class Slow(Endpoint):
-    """A reader that answers once everything was said."""
+    """A reader that answers once everything was said, and `fewest` were asked for."""
 
     until: threading.Event = field(default_factory=threading.Event)
     asked: list[object] = field(default_factory=list)
+    fewest: int = 1
+    are_in: threading.Event = field(default_factory=threading.Event)
 
     def request(
         self, _method: str, _path: str, content: Any = None, _headers: Mapping[str, str] | None = None
     ) -> Reply:
         self.asked.append(content["id"])
+        if len(self.asked) >= self.fewest:
+            self.are_in.set()
         assert self.until.wait(30)
+        assert self.are_in.wait(30)
         return Reply(200, {"jsonrpc": "2.0", "id": content["id"], "result": {}})
 
 
@@ -55,10 +60,10 @@ def called(number: int | str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": "search_mail"}}
 
 
-def said(*messages: object, answers: io.BytesIO) -> list[object]:
+def said(*messages: object, answers: io.BytesIO, fewest: int = 1) -> list[object]:
     """Have the relay hear messages; return the ids that the reader was asked for."""
     lines = Lines(*messages)
-    reader = Slow("reader", "http://127.0.0.1:9", "", lines.ended)
+    reader = Slow("reader", "http://127.0.0.1:9", "", lines.ended, fewest=fewest)
     run(Relay(reader, None), lines, answers)
     return reader.asked
 
@@ -87,4 +92,5 @@ def test_a_number_and_a_string_are_two_requests() -> None:
 
 
 def test_for_a_client_that_went_nothing_more_is_asked() -> None:
-    assert _THREADS == len(said(*map(called, range(100)), answers=Gone()))
+    # But what was asked before the first of them met nobody; none is refused, which would meet nobody sooner.
+    assert _THREADS == len(said(*map(called, range(_MAX_WAITING)), answers=Gone(), fewest=_THREADS))
