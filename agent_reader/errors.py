@@ -2,7 +2,7 @@
 
 - the caller: `shared.problem.Problem`, made by jmap and the private socket (a status, a code, a fix)
 - the operator: `shared.settings.ConfigurationError`, exit status 2 at start
-- the mail server or the network: `shared.imap_login.ImapFailure`, the connection is finished and tried again later;
+- the mail server or the network: `shared.imap_failure.ImapFailure`, the connection is finished and tried again later;
   `Throttled`, the same, and the server wants to be left alone; `Refused`, one command was answered NO or BAD and the
   connection lives
 - the machine: `IndexFull`, no mail comes in until there is room; `AccessUnavailable`, the answer is refused, and no
@@ -14,7 +14,8 @@
 import re
 from typing import Final
 
-from shared.imap_login import ImapFailure, ImapLogin
+from shared.imap_failure import ImapFailure, printable
+from shared.imap_login import ImapLogin
 from shared.login_refusals import late_refusal
 
 # The server wants to be left alone; nothing smaller fares better (RFC 5530 §3; OVERQUOTA is Gmail's for bandwidth).
@@ -53,7 +54,7 @@ class Refused(Exception):  # noqa: N818 - names what the server did
     """
 
     def __init__(self, verb: str, answer: str, untrusted_text: str) -> None:
-        text = _printable(untrusted_text)
+        text = printable(untrusted_text)
         found = _RESPONSE_CODE.match(text)
         super().__init__(f"{verb}: {answer} {text}")
         self.verb, self.answer, self.text = verb, answer, text
@@ -101,7 +102,7 @@ class Throttled(ImapFailure):
     """
 
     def __init__(self, where: str, untrusted_text: str) -> None:
-        text = _printable(untrusted_text)
+        text = printable(untrusted_text)
         super().__init__(
             "throttled",
             f"{where}: it wants to be left alone for a while ({text}).",
@@ -120,7 +121,3 @@ class Throttled(ImapFailure):
 
 class AccessUnavailable(Exception):  # noqa: N818 - names the state of things
     """Tokens cannot be looked up or the read log cannot be written (disk full, locked, damaged). Retryable."""
-
-
-def _printable(untrusted_text: str) -> str:
-    return "".join(character if " " <= character <= "~" else "?" for character in untrusted_text)[:200]

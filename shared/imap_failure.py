@@ -1,18 +1,32 @@
 """What goes wrong between a house and a mail server: by whose fault, and what to do."""
 
+from typing import Literal, TypeAlias
+
 from shared.imap_stream import TooLarge, TooSlow
 from shared.login_refusals import late_refusal
+
+FailureCode: TypeAlias = Literal[
+    "unreachable",
+    "certificate",
+    "no_starttls",
+    "login_refused",
+    "refused",  # a command without which nothing goes on
+    "too_slow",
+    "too_large",
+    "throttled",
+    "protocol",
+    "busy",  # others are being served
+    "configuration",  # such as a secret that cannot be read
+]
 
 
 class ImapFailure(Exception):  # noqa: N818 - a failure of the other side is no error of ours
     """Signing in, or a command, did not work out: the server's fault, the network's, or the configuration's.
 
-    `code` is one of `unreachable`, `certificate`, `no_starttls`, `login_refused`, `refused` (a command without which
-    nothing goes on), `too_slow`, `too_large`, `throttled`, `protocol`; `retryable` says whether waiting may help. The
-    connection it came from is finished.
+    `retryable` says whether waiting may help. The connection it came from, if there was one, is finished.
     """
 
-    def __init__(self, code: str, detail: str, fix: str, *, retryable: bool) -> None:
+    def __init__(self, code: FailureCode, detail: str, fix: str, *, retryable: bool) -> None:
         super().__init__(f"{detail} {fix}")
         self.code, self.detail, self.fix, self.retryable = code, detail, fix, retryable
 
@@ -22,6 +36,7 @@ def protocol_failure(where: str, error: Exception) -> ImapFailure:
     if (late := late_refusal(str(error))) is not None:
         detail = f"{where}: the server refuses: {late.meaning} ({printable(str(error))})."
         return ImapFailure("refused", detail, late.fix, retryable=True)
+    code: FailureCode
     match error:
         case TooLarge():
             code = "too_large"

@@ -17,7 +17,7 @@ from imapclient import imap4, tls
 from imapclient.exceptions import IMAPClientError, LoginError
 from pydantic import Field, SecretStr, StringConstraints, model_validator
 
-from shared.imap_failure import ImapFailure, printable, protocol_failure
+from shared.imap_failure import FailureCode, ImapFailure, printable, protocol_failure
 from shared.imap_guard import Guard, GuardRefusal, VerbTable
 from shared.imap_stream import AnswerLimits, AnswerReader
 from shared.imap_tls import check_pinned, tls_context, tls_failure
@@ -284,7 +284,7 @@ def _secret(login: ImapLogin, now: Callable[[], float], where: str) -> SecretStr
     try:
         return access_token(login.oauth, now)
     except OAuthFailure as failure:
-        code = "unreachable" if failure.retryable else "login_refused"
+        code: FailureCode = "unreachable" if failure.retryable else "login_refused"
         raise ImapFailure(code, f"{where}: {failure.detail}", failure.fix, retryable=failure.retryable) from None
 
 

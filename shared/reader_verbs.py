@@ -1,6 +1,6 @@
 r"""Every IMAP command that the reader can say: one closed table, judged where bytes leave (`shared.imap_guard`).
 
-The reader is one who keeps it; the gate, where there is one, keeps it again under another user.
+The reader keeps it itself; the gate, where there is one, keeps it again under another user.
 
 Nothing here changes a mailbox: it is opened by EXAMINE, a body is read by BODY.PEEK, and SEARCH takes UIDs only, never
 words that somebody wrote. A command that is not here has no way out of this process.
