@@ -32,7 +32,7 @@ from shared.message import (
     preview_of,
     readable_text,
 )
-from shared.message.addresses import parse_addresses
+from shared.message.addresses import Address, parse_groups
 from shared.message.headers import unfolded
 from shared.message.html import html_to_text
 from shared.message.sign_in import is_sign_in_mail
@@ -260,10 +260,15 @@ def _words(message: Message, subject: str, searched: Sequence[str]) -> tuple[str
 
 
 def _address_words(message: Message, name: str) -> str:
-    """Names and addresses of every field of that name."""
+    """Names, also of groups, and addresses of every field of that name."""
     fields = [field for field in message.fields if field.name.lower() == name]
-    addresses = [address for field in fields for address in parse_addresses(unfolded(field))]
-    return fold(" ".join(f"{address.name or ''} {address.email}" for address in addresses))
+    groups = [group for field in fields for group in parse_groups(unfolded(field))]
+    texts = [text for group in groups for text in (group.name or "", *map(_address_text, group.addresses))]
+    return fold(" ".join(texts))
+
+
+def _address_text(address: Address) -> str:
+    return f"{address.name or ''} {address.email}"
 
 
 def searched_texts(message: Message, readable: ReadableText) -> Iterator[str]:
