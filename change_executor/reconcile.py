@@ -106,14 +106,14 @@ class Reconcile:
             return waiting_for(failure)
 
     def _finish_copy(self, proposal: Proposal, move: Move, new_uid: int) -> Sighting | Waiting:
-        """Take the source away of a copy that was made, and look again."""
-        intent, login, queue = move.intent, self._login(move.intent), self._settings.queue(proposal.queue)
-        mailboxes = {intent.source_mailbox, intent.target_mailbox}
-        if login is None or queue is None or not may_copy(queue) or not mailboxes <= mailboxes_of(queue):
-            return Waiting.SETTLE
-        with self._journal.reading() as connection:
-            if is_frozen(connection, self._settings.stop_file):
-                return Waiting.STOPPED
+        """Take the source away of a copy that was made, and look again.
+
+        A copy that nobody noted must be this message's for sure: a twin that somebody else moved looks the same.
+        """
+        intent, login = move.intent, self._login(move.intent)
+        hindrance = self._cannot_finish(proposal, move)
+        if login is None or hindrance is not None:
+            return hindrance or Waiting.SETTLE
 
         def note(step: CopyStep, uid: int) -> None:
             with self._journal.writing() as writing:
@@ -122,9 +122,11 @@ class Reconcile:
                 moves.come_as_far(writing, move.id, step, uid)
 
         try:
-            if move.step is None:
-                note(CopyStep.COPIED, new_uid)
-            with self._open_move(login, mailboxes, copying=True) as session:
+            with self._open_move(login, {intent.source_mailbox, intent.target_mailbox}, copying=True) as session:
+                if not _lies_there(session, move, new_uid):
+                    return Waiting.SETTLE
+                if move.step is None:
+                    note(CopyStep.COPIED, new_uid)
                 remove_source(session, intent, new_uid, note, self._checkpoint)
         except MailboxRefused:
             return Waiting.MAILBOX_REFUSED
@@ -133,6 +135,17 @@ class Reconcile:
         except (ImapFailure, ConfigurationError) as failure:
             return waiting_for(failure)
         return self._look(intent)
+
+    def _cannot_finish(self, proposal: Proposal, move: Move) -> Waiting | None:
+        intent, queue = move.intent, self._settings.queue(proposal.queue)
+        mailboxes = {intent.source_mailbox, intent.target_mailbox}
+        if queue is None or not may_copy(queue) or not mailboxes <= mailboxes_of(queue):
+            return Waiting.SETTLE
+        with self._journal.reading() as connection:
+            if is_frozen(connection, self._settings.stop_file):
+                return Waiting.STOPPED
+            left = _copies_left(connection, proposal)
+        return Waiting.SETTLE if move.step is None and intent.kind is MoveKind.MOVE and left != 0 else None
 
     def _write(
         self, before: Proposal, move: Move, happened: Event | None, reason: Waiting, hits: tuple[int, ...]
@@ -157,6 +170,17 @@ def _copy_is_half_done(move: Move, found: Sighting, *, quiet_time_over: bool) ->
     if move.intent.method is not MoveMethod.COPY or not found.in_source or found.elsewhere or len(found.hits) != 1:
         return False
     return found.hits[0] == move.new_uid if move.step is not None else quiet_time_over
+
+
+def _lies_there(session: CopySession, move: Move, new_uid: int) -> bool:
+    """Whether the copy still lies in the target; one that nobody noted has the INTERNALDATE (RFC 9051 §6.4.7) too."""
+    intent = move.intent
+    if session.examine(intent.target_mailbox).uidvalidity != intent.target_uidvalidity:
+        return False
+    copy = session.fetch(new_uid)
+    if copy is None or copy.sha256 != intent.octets_sha256:
+        return False
+    return move.step is not None or copy.internaldate == intent.internaldate
 
 
 def _reason(move: Move, found: Sighting) -> Waiting:

@@ -14,12 +14,14 @@ from tests.change_executor.breaking.conftest import LONG, SERVERS, without_move
 from tests.change_executor.breaking.killed import in_processes
 from tests.change_executor.breaking.points import Act, Points, at_position, die
 from tests.change_executor.breaking.rig import MailServer, Rig
-from tests.change_executor.breaking.street import Street
+from tests.change_executor.breaking.street import Street, Trial
 from tests.servers.dovecot import Dovecot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from change_executor.journal.journal import Proposal
 
 # In the ordinary form not every moment is tried, and others each time; a process costs more than a life within one.
 STRIDE = 1 if LONG else 6
@@ -53,6 +55,7 @@ def run(rig: Rig, street: Street, position: int, act: Act) -> tuple[list[str], l
     rig.points.arm(at_position(position, act))
     moved = rig.carry(trial.octets, "processed")
     of_move = list(rig.points.passed)
+    moved = finished_by_a_person(rig, street, trial, moved)
     assert "applied" == moved.state.value, (position, of_move, moved)
     street.check(trial, "Processed")
     rig.points.arm(at_position(position, act))
@@ -64,6 +67,19 @@ def run(rig: Rig, street: Street, position: int, act: Act) -> tuple[list[str], l
     street.check(trial, "Incoming")
     street.clear(trial)
     return of_move, of_undo
+
+
+def finished_by_a_person(rig: Rig, street: Street, trial: Trial, moved: Proposal) -> Proposal:
+    """What may be the twin's copy, as nobody noted one: a person takes the source away."""
+    if moved.waiting_code != "settle":
+        return moved
+    rig.points.disarm()
+    assert [("Incoming", trial.uid), "Processed"] == [
+        place if place[0] == "Incoming" else place[0] for place in sorted(street.places(trial))
+    ]
+    street.take_away("Incoming", trial.uid)
+    rig.work()
+    return rig.proposal(moved.id)
 
 
 def whole_run(rig: Rig, street: Street) -> list[str]:
@@ -86,7 +102,8 @@ def killed(rig: Rig, street: Street, position: int) -> tuple[bool, list[str]]:
     of_move, move_was_killed = in_processes(rig, position, lambda: rig.carry(trial.octets, "processed"))
     proposal_id = rig.known(trial.octets)
     assert proposal_id is not None
-    assert "applied" == rig.proposal(proposal_id).state.value, (position, of_move, rig.proposal(proposal_id))
+    moved = finished_by_a_person(rig, street, trial, rig.proposal(proposal_id))
+    assert "applied" == moved.state.value, (position, of_move, moved)
     street.check(trial, "Processed")
     of_undo, undo_was_killed = in_processes(rig, position, lambda: rig.take_back(proposal_id))
     assert "undone" == rig.proposal(proposal_id).state.value, (position, of_undo, rig.proposal(proposal_id))

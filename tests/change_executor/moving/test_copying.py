@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -16,10 +17,11 @@ from change_executor.imap_verbs import move_table_for
 from change_executor.journal.moves import Intent, MoveKind
 from change_executor.lifecycle import Event
 from change_executor.looking import OpenedMailbox, SeenMessage
-from change_executor.move_reply import Answer
+from change_executor.move_reply import Answer, MoveReply
 from change_executor.mover import MoveSession
 from change_executor.switch import press_stop, release_stop
 from shared.settings import ConfigurationError
+from tests.change_executor.moving.test_doubtful_replies import mover_of
 from tests.change_executor.moving.workshop import MAIL, QUIET_SECONDS, Workshop
 from tests.servers.dovecot import Dovecot
 
@@ -282,6 +284,35 @@ def test_moved_twice_is_seen_after_a_crash_too(dovecot: Dovecot, tmp_path: Path)
     assert ("doubtful", None, "moved_twice") == second.told(proposal)
     assert {"Processed": 1, "Escalate": 1} == second.copies()
     second.close()
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["a twin that was counted", "a twin of another day"])
+def test_g6_a_twin_that_somebody_else_moves_is_not_taken_for_a_copy_that_nobody_saw(
+    moveless: Dovecot, tmp_path: Path, *, known: bool
+) -> None:
+    class _Lost(MoveSession):
+        def copy_one(self, uid: int, target: str) -> MoveReply:  # noqa: ARG002 - it never reaches the server
+            return MoveReply(Answer.UNKNOWN)
+
+    workshop = Workshop(moveless, tmp_path, queue=COPYING)
+    today = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
+    uid = workshop.deliver(internaldate=today)
+    twin = workshop.deliver(internaldate=today if known else today - timedelta(days=1))
+    proposal = workshop.approved(uid, copies=2 if known else 1)
+    Apply(workshop.journal, workshop.settings, mover_of(workshop, _Lost)).move(proposal)
+    workshop.reconcile.reconcile(proposal)
+    assert ("doubtful", None, "quiet_time") == workshop.told(proposal)
+    with moveless.connect() as owner:
+        owner.select("Incoming")
+        assert owner.uid("COPY", str(twin), "Processed")[0] == "OK"
+        owner.uid("STORE", str(twin), "+FLAGS", "\\Deleted")
+        owner.uid("EXPUNGE", str(twin))
+    workshop.clock.advance(seconds=QUIET_SECONDS)
+    for _ in range(2):
+        workshop.reconcile.reconcile(proposal)
+        assert ("doubtful", None, "settle") == workshop.told(proposal)
+    assert {"Incoming": 1, "Processed": 1} == workshop.copies()
+    workshop.close()
 
 
 @pytest.mark.parametrize("deaf_to", ["flag_deleted", "expunge_one"])
