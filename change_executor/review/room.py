@@ -146,10 +146,13 @@ def for_acting(room: Room, handler: ActingHandler) -> Handler:
     """Return a route that changes something: a good session, and a form that carries that session's own token."""
 
     async def handle(request: Request) -> Response:
-        session = await room.session(request)
-        if session is None:
+        if await room.session(request) is None:
             raise await _signed_out(request)
         form = await read_form(request)
+        # A form may take its time, and meanwhile its session may have ended, or its person's role.
+        session = await room.session(request)
+        if session is None:
+            raise _signed_out_at(request, form)
         if not csrf_matches(session, form.text("csrf")):
             raise PageError(Refusal.STALE_FORM)
         return await handler(room, request, session, form)
@@ -163,6 +166,10 @@ async def _signed_out(request: Request) -> PageError:
         form = await read_form(request)
     except PageError:
         form = Form({})
+    return _signed_out_at(request, form)
+
+
+def _signed_out_at(request: Request, form: Form) -> PageError:
     return PageError(Refusal.SIGNED_OUT, place_of(request.url.path, form), form.text("reason"))
 
 

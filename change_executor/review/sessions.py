@@ -52,7 +52,8 @@ class Session:
 
     def is_proved(self, now: datetime) -> bool:
         """Whether it is known freshly enough who sits there, for what gives others power."""
-        return self.proved_at is not None and now - self.proved_at <= PROOF_LASTS
+        # A clock that was set back would make it last for as long as that.
+        return self.proved_at is not None and timedelta(0) <= now - self.proved_at <= PROOF_LASTS
 
 
 class How(StrEnum):

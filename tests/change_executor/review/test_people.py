@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import secrets
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import select, text, update
 
 from change_executor.journal import schema
+from change_executor.journal.journal import is_stopped
 from change_executor.journal.open import open_journal
 from change_executor.review.links import LinkRefused, new_link, spend_link
 from change_executor.review.passwords import FREE_GUESSES, Passwords, Throttle, too_weak
@@ -23,7 +27,11 @@ from change_executor.review.sessions import (
     end_session,
     find_session,
 )
+from change_executor.switch import press_stop
 from tests.servers.desk import CHEAP, PASSWORD, PERSON, Clock, ReviewPage, fields_of, press
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
 
 WEAK_FIRST = "twelve chars"
 
@@ -246,6 +254,46 @@ def test_signing_out_ends_the_row_whatever_becomes_of_the_cookie(page: ReviewPag
     stolen.cookies.update(cookies)
     assert 303 == stolen.get("/").status_code
     assert "session:ended" in kinds(page)
+
+
+def test_g9_a_session_that_ends_while_its_form_arrives_resumes_nothing(page: ReviewPage) -> None:
+    client = page.signed_in()
+    press_stop(page.journal, "operator")
+    form = urlencode(fields_of(client.get("/").text, "/resume")).encode()
+    cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
+    fields = {
+        "host": page.url.removeprefix("http://"),
+        "origin": page.url,
+        "cookie": cookie,
+        "content-type": "application/x-www-form-urlencoded",
+    }
+    answered: list[MutableMapping[str, Any]] = []
+
+    async def body() -> MutableMapping[str, Any]:
+        # By now it is known whose session it is; a form may take ten seconds.
+        with page.journal.writing() as writing:
+            writing.connection.execute(update(schema.sessions).values(ended_at=writing.now))
+        return {"type": "http.request", "body": form, "more_body": False}
+
+    async def answer(message: MutableMapping[str, Any]) -> None:
+        answered.append(message)
+
+    headers = [(name.encode(), value.encode()) for name, value in fields.items()]
+    scope = {"type": "http", "method": "POST", "path": "/resume", "query_string": b"", "headers": headers}
+    asyncio.run(page.app(scope, body, answer))
+    assert 401 == answered[0]["status"]
+    with page.journal.reading() as connection:
+        assert is_stopped(connection)
+
+
+def test_a_proof_lasts_no_longer_for_a_clock_that_is_set_back(page: ReviewPage) -> None:
+    with page.journal.writing() as writing:
+        secret = begin_session(writing, PERSON, How.PASSWORD, secrets.token_bytes)
+    session = find_session(page.journal, secret)
+    assert session is not None
+    assert session.is_proved(page.clock())
+    page.clock.pass_by(hours=-3)
+    assert not session.is_proved(page.clock())
 
 
 def test_the_cookie_is_kept_from_scripts_and_other_sites(page: ReviewPage) -> None:
