@@ -50,12 +50,12 @@ async def test_each_example_is_answered_as_the_document_says(served: House, requ
 def test_there_are_examples_of_every_part() -> None:
     assert 5 == len(EXAMPLES)
     said = json.dumps(BLOCKS)
-    for name in (*ACCOUNT_LIMITS["emailProperties"], *ACCOUNT_LIMITS["emailGetArguments"], "leftOut", "coverage"):
+    members = ("leftOut", "coverage", "hidden")
+    for name in (*ACCOUNT_LIMITS["emailProperties"], *ACCOUNT_LIMITS["emailGetArguments"], *members):
         assert f'"{name}"' in said, name
 
 
 def test_every_word_that_an_answer_can_hold_is_explained() -> None:
-    closed = (*Fact, *HidingTrick, *AttachmentOutcome, *AttachmentForm, *InvisibleKind)
+    closed = (*Fact, *HidingTrick, *AttachmentOutcome, *AttachmentForm, *InvisibleKind, *BodyChoice)
     for word in (*(each.value for each in closed), *ACCOUNT_LIMITS, "notGranted", "notFetched", "unavailable"):
         assert f"`{word}`" in TEXT, word
-    assert all(f"`{word}`" in TEXT for word in (BodyChoice.PLAIN_ONLY, BodyChoice.HTML_ONLY))
