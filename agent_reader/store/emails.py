@@ -30,9 +30,10 @@ _SYSTEM_KEYWORDS: Final = {
 }
 _DELETED: Final = "\\deleted"
 
-# A key names one Email for as long as changes may speak of it.
+# A key names one Email of one Thread for as long as changes may speak of it.
 _TAKEN: Final = (
-    "SELECT 1 FROM emails WHERE key = :key UNION ALL SELECT 1 FROM gone_emails WHERE key = :key AND id <> :id"
+    "SELECT 1 FROM emails WHERE key = :key "
+    "UNION ALL SELECT 1 FROM gone_emails WHERE key = :key AND (id <> :id OR thread_key <> :thread_key)"
 )
 _VIEWS: Final = frozenset({"\\all", "\\flagged"})
 
@@ -160,10 +161,10 @@ def show_words(writing: Writing, key: int, words: Sequence[str]) -> None:
 
 def _make(writing: Writing, reading: Reading) -> int:
     connection = writing.connection
-    key = _free_key(writing, reading)
+    thread_key = threads.thread_of(writing, reading)
+    key = _free_key(writing, reading, thread_key)
     found = places.find(connection, key)
     _move(writing, found.moved)
-    thread_key = threads.thread_of(writing, reading)
     connection.execute(
         "INSERT INTO emails (key, id, thread_key, size, received_at, sent_at, has_attachment, from_order, to_order, "
         "subject_order, sender, sender_domain, kept, place, keywords, visible, held_tick) "
@@ -197,12 +198,12 @@ def _make(writing: Writing, reading: Reading) -> int:
     return key
 
 
-def _free_key(writing: Writing, reading: Reading) -> int:
+def _free_key(writing: Writing, reading: Reading, thread_key: int) -> int:
     # The tie-break comes from the id, so that messages of one second have one order however they came in.
     tie = int.from_bytes(sha256(reading.id.encode()).digest()[:4])
     for step in range(_TIES):
         key = (reading.received_at << KEY_SHIFT) + (tie + step) % _TIES
-        if writing.connection.execute(_TAKEN, {"key": key, "id": reading.id}).get is None:
+        if writing.connection.execute(_TAKEN, {"key": key, "id": reading.id, "thread_key": thread_key}).get is None:
             return key
     raise TooManyInOneSecond
 

@@ -22,6 +22,12 @@ _LINK_OCTETS: Final = 16
 # Twenty octets are the 32 characters that an Email's id has too.
 _ID_OCTETS: Final = 20
 
+# A key names one Thread for as long as changes may speak of it: what a Thread was that is gone, its Emails tell.
+_INSERT_THREAD: Final = (
+    "INSERT INTO threads (key, id) SELECT max(coalesce((SELECT max(key) FROM threads), 0), "
+    "coalesce((SELECT max(thread_key) FROM gone_emails), 0)) + 1, ? RETURNING key"
+)
+
 
 class Threaded(IntEnum):
     """How far the first look at headers came: `AHEAD` while Threads may wait for messages that did not come in yet."""
@@ -181,7 +187,7 @@ def _make(writing: Writing, thread_id: str) -> int:
     # Taken only where the Email was destroyed, its Thread lives on by others, and its text leads there no more.
     while connection.execute("SELECT 1 FROM threads WHERE id = ?", (thread_id,)).get is not None:
         thread_id += "x"
-    key: int = connection.execute("INSERT INTO threads (id) VALUES (?) RETURNING key", (thread_id,)).get
+    key: int = connection.execute(_INSERT_THREAD, (thread_id,)).get
     return key
 
 

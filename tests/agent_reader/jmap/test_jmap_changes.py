@@ -172,6 +172,42 @@ async def test_a_thread_is_created_updated_and_destroyed_with_its_emails(living:
     assert ([], [], [thread]) == _kinds(await living.changes("Thread", two))
 
 
+@pytest.mark.statement("68")
+async def test_a_thread_that_is_gone_is_told_so_whatever_came_after_it(living: Living) -> None:
+    start = await living.state("Thread")
+    uid, gone_email = living.deliver()
+    _, got = await living.served.one("Email/get", ids=[gone_email], properties=["threadId"])
+    gone, there = got["list"][0]["threadId"], await living.state("Thread")
+    living.vanish("INBOX", uid)
+    living.settle()
+    _, new_email = living.deliver()
+    _, got = await living.served.one("Email/get", ids=[new_email], properties=["threadId"])
+    new = got["list"][0]["threadId"]
+    assert ([new], [], [gone]) == _kinds(await living.changes("Thread", there))
+    assert ([new], [], []) == _kinds(await living.changes("Thread", start))
+
+
+@pytest.mark.statement("68")
+async def test_an_email_that_comes_back_into_another_thread_leaves_the_former_one(living: Living) -> None:
+    first, _ = living.deliver(subject="to and fro")
+    answer = {"subject": "to and fro", "In_Reply_To": f"<{first}@example.org>"}
+    second, back = living.deliver(**answer)
+    _, got = await living.served.one("Email/get", ids=[back], properties=["threadId"])
+    former, there = got["list"][0]["threadId"], await living.state("Thread")
+    for uid in (first, second):
+        living.vanish("INBOX", uid)
+    living.settle()
+    between = await living.state("Thread")
+    living.put(
+        "INBOX", second, octets(second, "Subject to and fro", f"text {second}", In_Reply_To=answer["In_Reply_To"])
+    )
+    _, got = await living.served.one("Email/get", ids=[back], properties=["threadId"])
+    new = got["list"][0]["threadId"]
+    assert former != new
+    assert ([new], [], []) == _kinds(await living.changes("Thread", between))
+    assert ([new], [], [former]) == _kinds(await living.changes("Thread", there))
+
+
 @pytest.mark.statement("69", "70")
 async def test_counts_alone_are_named_and_with_a_new_name_nothing_is(living: Living) -> None:
     mirror, before, inbox = (
