@@ -42,6 +42,14 @@ def refusal(problem: Problem) -> Response:
     return response
 
 
+def wrong_method(allowed: str) -> Response:
+    """Return the refusal of another HTTP method than the one that a path takes."""
+    response = refusal(problems.method_not_allowed(allowed))
+    # RFC 9110 §15.5.6: a 405 says what is taken.
+    response.headers["Allow"] = allowed
+    return response
+
+
 class HostGate:
     """Refuses requests for another host than ours, and gives every answer the same cautious header fields.
 

@@ -16,8 +16,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent_reader.access import Access, Agent
-from agent_reader.door import problems
-from agent_reader.door.gate import HostGate, read_body, refusal
+from agent_reader.door.gate import HostGate, read_body, wrong_method
 from agent_reader.door.keeper import MOST_THREADS, Keeper, Places
 from agent_reader.door.leaving import watched
 from agent_reader.mcp.desk import Desk, IsGone
@@ -90,7 +89,7 @@ class _AgentDoor:
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
-            response = refusal(problems.method_not_allowed("POST"))
+            response = wrong_method("POST")
         else:
             response = await self._keeper.answer(Request(scope, receive))
         await response(scope, receive, send)

@@ -17,8 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent_reader.access import Access, Agent
-from agent_reader.door import problems
-from agent_reader.door.gate import HostGate, read_body, refusal
+from agent_reader.door.gate import HostGate, read_body, wrong_method
 from agent_reader.door.keeper import Keeper, Places
 from agent_reader.door.leaving import watched
 from agent_reader.mcp.agent_doors import agent_doors
@@ -110,7 +109,7 @@ class McpDoor:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] != "POST":
-            response = refusal(problems.method_not_allowed("POST"))
+            response = wrong_method("POST")
         else:
             response = await self._keeper.answer(Request(scope, receive))
         await response(scope, receive, send)

@@ -14,6 +14,7 @@ import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.telemetry import TelemetryConfig
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from change_executor.condition import Hindrance, hindrances
 from change_executor.config import ExecutorSettings
@@ -175,9 +176,9 @@ def _add_refusals(app: FastAPI, refusals: Refusals) -> None:
         return _refuse(refusals, problems.journal_unavailable())
 
     @app.exception_handler(HTTPException)
-    async def no_route(_: Request, error: HTTPException) -> Response:
+    async def no_route(request: Request, error: HTTPException) -> Response:
         if error.status_code == 405:  # noqa: PLR2004 - RFC 9110 §15.5.6
-            allowed = (error.headers or {}).get("Allow", "")
+            allowed = _allowed(app, request)
             return _refuse(refusals, problems.method_not_allowed(allowed), {"allow": allowed})
         return _refuse(refusals, problems.not_found())
 
@@ -185,6 +186,13 @@ def _add_refusals(app: FastAPI, refusals: Refusals) -> None:
     async def our_mistake(_: Request, error: Exception) -> Response:
         _log.error("intake:mistake", kind=type(error).__name__)
         return _refuse(refusals, problems.internal())
+
+
+def _allowed(app: FastAPI, request: Request) -> str:
+    # Starlette names the methods of the first route of a path alone; a path may have one for each method.
+    routes = [route for route in app.routes if isinstance(route, Route)]
+    partial_matches = [route for route in routes if route.matches(request.scope)[0] is Match.PARTIAL]
+    return ", ".join(sorted({method for route in partial_matches for method in route.methods or ()}))
 
 
 def _refuse(refusals: Refusals, problem: Problem, headers: dict[str, str] | None = None) -> Response:

@@ -94,8 +94,8 @@ def missing_field(name: str) -> Problem:
 
 _FIX_OF_FIELD: Final = {
     "reason": f"Give text of at most {MAX_REASON_CHARACTERS} characters without control characters, or leave it out.",
-    "from": "`from` is `incoming`.",
-    "to": "Give one of the destinations that GET /v1/queues lists, as it is spelled there.",
+    "from": "Write `incoming`, in small letters: nothing is moved out of another place.",
+    "to": "Give one of the destinations that GET /v1/queues lists, as it is spelled there: a role, no mailbox's name.",
     "queue": "Give the id of a queue as GET /v1/queues lists it, or leave it out.",
 }
 
@@ -104,7 +104,7 @@ _FIX_OF_FIELD: Final = {
 WRONG_FORMS: Final = {
     "string_type": "is no string",
     "string_too_long": "is too long",
-    "string_pattern_mismatch": "is not spelled as one is",
+    "string_pattern_mismatch": "is not spelled as one can be",
     "value_error": "has control characters",
 }
 
@@ -118,7 +118,10 @@ def invalid_field(name: str, kind: str) -> Problem:
 def malformed_email_id() -> Problem:
     """No Email id of ours."""
     return Problem(
-        422, "malformed_email_id", "emailId is not an Email id.", "Use the `id` of an Email as the reader gave it."
+        422,
+        "malformed_email_id",
+        "emailId is not an Email id.",
+        "Use the whole `id` of an Email as the reader gave it: M and 32 characters. The beginning of one is not taken.",
     )
 
 

@@ -94,7 +94,7 @@ async def test_every_kind_of_token_but_the_right_one_is_refused_as_at_the_other_
         assert 200 == (await asyncio.to_thread(posted, address, INITIALIZE, **right)).status_code
         for method in ("GET", "PUT", "DELETE", "HEAD", "OPTIONS"):
             answer = await asyncio.to_thread(httpx.request, method, f"{address}/mcp", headers=right, trust_env=False)
-            assert 405 == answer.status_code
+            assert (405, "POST") == (answer.status_code, answer.headers["allow"])
         # The other door is where it was, and there are no others.
         session = await asyncio.to_thread(httpx.get, f"{address}/jmap/session", headers=right, trust_env=False)
         assert 200 == session.status_code
@@ -204,7 +204,7 @@ async def test_the_relay_is_told_the_whole_id_of_what_the_token_shows_and_whoeve
         both = (await said({"beginsWith": short(first)}, **right)).text
         assert (True, True) == (first in both, second in both)
         got = await asyncio.to_thread(httpx.get, f"{address}/agent/email-id", headers=right, trust_env=False)
-        assert 405 == got.status_code
+        assert (405, "POST") == (got.status_code, got.headers["allow"])
         with places.place(standing.agent):
             assert 429 == (await said({"beginsWith": receipt}, **right)).status_code
     assert "zanzibar" not in str(standing.house.log.calls)

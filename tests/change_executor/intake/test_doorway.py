@@ -163,8 +163,8 @@ def test_no_words_of_the_library_that_checks_a_body_reach_an_agent(desk: Desk) -
     )
     details = [desk.post(body(**change)).json()["detail"] for change in changes]
     assert [
-        *("`to` is not spelled as one is.", "`to` is no string.", "`from` is no string.", "`reason` is too long."),
-        *("`reason` has control characters.", "`queue` is not spelled as one is."),
+        *("`to` is not spelled as one can be.", "`to` is no string.", "`from` is no string.", "`reason` is too long."),
+        *("`reason` has control characters.", "`queue` is not spelled as one can be."),
     ] == details
 
 
@@ -311,6 +311,21 @@ def test_a_cursor_from_beyond_time_is_an_empty_or_whole_page(desk: Desk) -> None
 def test_there_is_nothing_beside_the_routes(desk: Desk, method: str, path: str, status: int, code: str) -> None:
     answer = desk.ask(method, path)
     assert (status, code) == (answer.status_code, code_of(answer))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/v1/proposals", "GET, POST"),
+        ("HEAD", "/v1/proposals", "GET, POST"),
+        ("DELETE", "/v1/proposals/x", "GET"),
+        ("GET", "/v1/proposals/x/withdraw", "POST"),
+    ],
+)
+def test_a_refused_method_names_all_that_the_path_takes(desk: Desk, method: str, path: str, allowed: str) -> None:
+    answer = desk.ask(method, path)
+    assert (405, allowed) == (answer.status_code, answer.headers["allow"])
+    assert method == "HEAD" or f"Use {allowed}." == answer.json()["fix"]
 
 
 def test_our_own_mistake_is_a_problem_document_without_a_trace(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
