@@ -10,6 +10,7 @@ import hmac
 import http.client
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import threading
@@ -195,4 +196,5 @@ def _post(url: str, body: bytes, headers: dict[str, str]) -> None:
 def _cut(connection: http.client.HTTPConnection) -> None:
     if connection.sock is not None:
         with suppress(OSError):
-            connection.sock.shutdown(2)
+            # Not SSLSocket.shutdown, which would take the encryption off under the other thread's hands.
+            socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import http.client
 import json
 import os
 import socket
+import ssl
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -23,6 +26,7 @@ from change_executor.notify.message import Message, MessageKind, one_line
 from change_executor.notify.settings import Notify, Ntfy, Webhook
 from shared.settings import ConfigurationError
 from tests.change_executor.notify.receiver import Receiver
+from tests.servers.throw_away_ca import make_certificates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,6 +75,25 @@ def test_what_is_not_taken_is_not_delivered_and_no_redirect_is_followed(status: 
         with pytest.raises(NotDelivered, match=str(status)):
             WebhookChannel(receiver.url, b"key").send(message(), "msg_1")
         assert 1 == len(receiver.came)
+
+
+def test_a_receiver_that_is_given_up_gets_nothing_more_without_encryption(tmp_path: Path) -> None:
+    """`SSLSocket.shutdown` takes the encryption off first: what the other thread then sent left as it is written."""
+    make_certificates(tmp_path)
+    ours, theirs = socket.socketpair()
+    at_receiver = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    at_receiver.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+    with ThreadPoolExecutor(1) as other:
+        shaking_hands = other.submit(at_receiver.wrap_socket, theirs, server_side=True)
+        trusting = ssl.create_default_context(cafile=str(tmp_path / "ca.crt"))
+        connection = http.client.HTTPSConnection("localhost")
+        connection.sock = trusting.wrap_socket(ours, server_hostname="localhost")
+        with shaking_hands.result():
+            module._cut(connection)
+            assert "TLSv1.3" == connection.sock.version()
+            with pytest.raises((BrokenPipeError, ssl.SSLError)):
+                connection.sock.sendall(b"secret")
+    connection.close()
 
 
 def test_a_receiver_that_answers_an_octet_at_a_time_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
