@@ -92,9 +92,10 @@ class Notifier:
             pending = tuple(waiting_for_person(connection))
             picture = Picture(pending, oldest_for_person(connection), wrong)
             decision = decide(self._memory, picture, now, self._digest)
-            self._memory = decision.memory
             if decision.kind is not None:
                 self._post(decision.kind, decision.new, picture, self._subjects(connection, decision.new))
+            # Once it is on its way: what this look fails at is told by the next one.
+            self._memory = decision.memory
         due = LOOK_SECONDS if decision.due is None else (decision.due - now).total_seconds()
         return max(0.0, min(LOOK_SECONDS, due))
 
@@ -167,6 +168,6 @@ def channels(settings: ExecutorSettings) -> list[Channel]:
 def _subject(reading: str) -> str:
     try:
         subject = json.loads(reading).get("subject")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return ""
     return one_line(subject) if isinstance(subject, str) else ""

@@ -15,6 +15,7 @@ from change_executor.notify.channels import WebhookChannel
 from change_executor.notify.delivery import Delivery
 from change_executor.notify.message import MessageKind
 from change_executor.notify.notifier import Notifier
+from change_executor.switch import press_stop
 from shared.settings import settings_from
 from tests.change_executor.notify.receiver import Receiver
 from tests.change_executor.notify.test_channels import message
@@ -70,6 +71,22 @@ def test_a_clock_that_is_set_back_makes_the_quiet_no_longer(rows: Rows, tmp_path
         rows.clock.pass_by(hours=-3)
         watching.look()
         receiver.wait_for(1)
+        watching.stop()
+
+
+def test_an_alarm_outlives_a_look_that_fails_after_it_was_decided_on(rows: Rows, tmp_path: Path) -> None:
+    with Receiver() as receiver:
+        watching = notifier(rows, tmp_path, receiver, tell="subjects")
+        by_hand(watching)
+        rows.clock.pass_by(seconds=61)
+        strange, usual = rows.proposal(reading("A")), rows.proposal(reading("B"))
+        with rows.journal.writing() as writing:
+            writing.keep_text(strange.id, "reading", "[" * 100_000)
+        press_stop(rows.journal, "operator")
+        watching.look()
+        (came,) = receiver.wait_for(1)
+        assert ("alarm", ["B"]) == (json.loads(came.body)["kind"], json.loads(came.body)["subjects"])
+        assert {strange.id, usual.id} == watching._memory.told
         watching.stop()
 
 

@@ -51,6 +51,23 @@ def test_an_alarm_is_told_at_once_and_once_and_its_end_too() -> None:
     assert MessageKind.ALARM == decide(cleared.memory, picture(alarms=(AlarmCode.SETTLE,)), at(302), DIGEST).kind
 
 
+def test_that_an_alarm_has_become_more_is_told_with_the_digest() -> None:
+    def worse(count: int, code: AlarmCode = AlarmCode.SETTLE) -> Picture:
+        return Picture((), None, (Alarm(code, count, NOON),))
+
+    memory = decide(Memory(), worse(1), at(0), DIGEST).memory
+    second = decide(memory, worse(2), at(1), DIGEST)
+    assert second.kind is None
+    told = decide(second.memory, worse(2), at(60), DIGEST)
+    assert MessageKind.ALARM == told.kind
+    fewer = decide(told.memory, worse(1), at(61), DIGEST)
+    assert decide(fewer.memory, worse(1), at(180), DIGEST).kind is None
+    assert MessageKind.ALARM == decide(fewer.memory, worse(2), at(180), DIGEST).kind
+    # Of what waits for a decision the digest tells how many there are.
+    many = decide(Memory(), worse(51, AlarmCode.PENDING_MANY), at(0), DIGEST)
+    assert decide(many.memory, worse(52, AlarmCode.PENDING_MANY), at(60), DIGEST).kind is None
+
+
 def test_a_clock_that_is_set_back_silences_nobody() -> None:
     first = decide(Memory(), picture("a"), at(0), DIGEST)
     assert MessageKind.WAITING == decide(first.memory, picture("a", "b"), at(-600), DIGEST).kind
