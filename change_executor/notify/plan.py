@@ -47,8 +47,8 @@ class Decision:
 def decide(memory: Memory, picture: Picture, now: datetime, digest: timedelta) -> Decision:
     """Decide whether to tell, and what to remember if so.
 
-    An alarm that is raised is told at once, and again before it was over only where it has become more. What waits is told at once where nothing
-    was told for `digest`; otherwise all of it together when that has passed.
+    An alarm that is raised is told at once, and again before it was over only where it has become more. What waits is
+    told at once where nothing was told for `digest`; otherwise all of it together when that has passed.
     """
     new = tuple(each for each in picture.pending if each not in memory.told)
     raised = {alarm.code: alarm.count for alarm in picture.alarms}
