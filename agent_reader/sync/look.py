@@ -1,7 +1,8 @@
 """One look at one mailbox: what changed changes, what is gone goes, and what is missing is known afterwards."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, assert_never
@@ -37,8 +38,9 @@ class Memory:
 
     `attempts`: failures by UID. `most_messages`: how many the next fetch may name. `in_pieces`: UIDs that were larger
     than stated. `trusted`: the mirror's UIDs are this login's. `caught_up`: what EXAMINE said when the mirror was last
-    brought up to it, but for the `backlog` and the `pending` UIDs, which failed. `is_told`: QRESYNC is used. `said`:
-    the refusal last reported. `opened_at`: since when no more than its STATUS was asked for.
+    brought up to it, but for the `backlog` and the `pending` UIDs, which failed. `in_one_answer`: what changed is asked
+    for in one, by QRESYNC where the server has it. `said`: the refusal last reported. `opened_at`: since when no more
+    than its STATUS was asked for.
     """
 
     attempts: Counter[int] = field(default_factory=Counter)
@@ -48,7 +50,7 @@ class Memory:
     caught_up: Examined | None = None
     backlog: Backlog = field(default_factory=Backlog)
     pending: set[int] = field(default_factory=set)
-    is_told: bool = True
+    in_one_answer: bool = True
     said: str | None = None
     opened_at: datetime | None = None
 
@@ -123,6 +125,7 @@ class Look:
         self._counts.changed += len(self._changed)
         self._counts.vanished += len(self._gone)
         self._memory.caught_up = examined
+        self._memory.in_one_answer = True
         self._memory.pending.clear()
         self._memory.backlog = Backlog(sorted(self._missing))
 
@@ -146,15 +149,20 @@ class Look:
 
     def _opened(self) -> Examined:
         mailbox = self._mailbox
-        if self._uidvalidity is None or mailbox.highestmodseq is None or not self._memory.is_told:
+        if self._uidvalidity is None or mailbox.highestmodseq is None or not self._memory.in_one_answer:
             return self._session.examine(mailbox.name)
-        try:
+        with self._noting_size():
             examined, self._resync = self._session.examine_since(mailbox.name, self._uidvalidity, mailbox.highestmodseq)
-        except ImapFailure as failure:
-            # After a very long time so much can have happened that it is no sensible answer; then it is asked for.
-            self._memory.is_told = failure.code != "too_large"
-            raise
         return examined
+
+    @contextmanager
+    def _noting_size(self) -> Iterator[None]:
+        """After a very long time so much can have happened that one answer holds no more of it: the next look asks."""
+        try:
+            yield
+        except ImapFailure as failure:
+            self._memory.in_one_answer = failure.code != "too_large"
+            raise
 
     def _local(self) -> Local:
         mailbox = self._mailbox
@@ -186,7 +194,9 @@ class Look:
                 assert self._resync is not None
                 self._changed = changed(self._held(self._resync), self._resync.changed)
             case LookAtChanges(since):
-                there = self._session.changed_since(since)
+                known = () if self._memory.in_one_answer else self._mirror.states(self._mailbox.id).keys()
+                with self._noting_size():
+                    there = self._session.changed_since(since, known)
                 held = self._mirror.states(self._mailbox.id, UidRanges().with_uids(there))
                 self._changed = changed(held, there)
             case LookAtAll():

@@ -6,13 +6,17 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
+import structlog
 
 from agent_reader.errors import Refused, Throttled, stated_wait
 from agent_reader.imap.session import ReadOnlySession
-from agent_reader.imap.values import Examined, MessageState
+from agent_reader.imap.values import Examined, ListedMailbox, MessageState
+from agent_reader.sync.run import Sync
 from shared.imap_login import ImapFailure
+from tests.agent_reader.mirrored import fetched
 from tests.fakes.accounts import plain_account, reader_account
 from tests.fakes.imap_server import ScriptedImapServer
+from tests.fakes.mirror import FakeMirror
 from tests.fakes.raw_imap_server import Conversation, RawImapServer
 from tests.servers.dovecot import Dovecot
 
@@ -121,6 +125,43 @@ def test_flags_of_a_large_mailbox_are_asked_for_in_several_answers(tmp_path: Pat
         session.changed_since(3, range(2, 200_002, 2))
         asked = [line.split()[2] for line in server.commands if line.startswith(b"UID FETCH")]
     assert [b"1:100000", b"100001:200000", b"200001:*"] == asked
+
+
+@pytest.mark.parametrize("told", [b"", b" QRESYNC"])
+def test_after_an_answer_that_was_too_large_the_changes_are_asked_for_in_several(tmp_path: Path, told: bytes) -> None:
+    """Somebody marked half a million messages as read: one answer for all of them is never taken in."""
+    too_large, uids = b"1 FETCH (" + b"x" * 2_000_000, range(2, 100_004, 2)
+    examined = [b"%d EXISTS" % len(uids), b"OK [UIDVALIDITY 7] x", b"OK [UIDNEXT 100004] x", b"OK [HIGHESTMODSEQ 8] x"]
+
+    def answer(command: bytes) -> tuple[list[bytes], bytes] | None:
+        match command.split():
+            case [b"ENABLE", extension]:
+                return [b"ENABLED " + extension], b"OK done"
+            case [b"LIST", *_]:
+                return [b'LIST () "/" INBOX'], b"OK done"
+            case [b"EXAMINE", *parameters]:
+                return [*examined, *([too_large] if len(parameters) > 1 else [])], b"OK [READ-ONLY] done"
+            case [b"UID", b"FETCH", b"1:*", *_]:
+                return [too_large], b"OK done"
+            case [b"UID", b"FETCH", b"1:100000", *_]:
+                return [b"1 FETCH (UID 2 FLAGS (\\Seen) MODSEQ (8))"], b"OK done"
+        return [], b""
+
+    mirror = FakeMirror()
+    mirror.put_mailboxes([ListedMailbox("INBOX", "/", frozenset(), subscribed=True)])
+    box = mirror.named("INBOX")
+    box.uidvalidity, box.uidnext, box.highestmodseq = 7, uids.stop, 5
+    box.messages = dict.fromkeys(uids, fetched(2, b"Subject: a\r\n\r\n"))
+    sync = Sync(mirror, None, structlog.get_logger())
+    with ScriptedImapServer(answer, b"IMAP4rev1 AUTH=PLAIN ENABLE CONDSTORE" + told) as server:
+        with contextlib.closing(ReadOnlySession.open(plain_account(server.port, tmp_path))) as session:
+            with pytest.raises(ImapFailure) as failure:
+                sync.round(session)
+            assert "too_large" == failure.value.code
+        with contextlib.closing(ReadOnlySession.open(plain_account(server.port, tmp_path))) as session:
+            assert sync.round(session).whole
+    assert {"\\Seen"} == box.messages[2].state.flags
+    assert 8 == box.highestmodseq
 
 
 @pytest.mark.parametrize(
