@@ -21,6 +21,7 @@ from change_executor.journal.journal import Journal
 from change_executor.journal.moves import EXECUTOR
 from change_executor.looking import MailboxStatus, OpenedMailbox
 from change_executor.policy import FROM_ROLE, policy_version
+from change_executor.traps import trap_of
 from shared.imap_login import ImapLogin
 from shared.settings import ConfigurationError
 
@@ -29,13 +30,6 @@ _FIRST_MESSAGES: Final = 10
 
 # RFC 6154 §2: where a message is deleted after a while, learnt from as junk, or in no one place.
 _TRAPS: Final = {"\\trash": "Trash", "\\junk": "Junk", "\\all": "All Mail"}
-
-# The same by name, for servers without SPECIAL-USE; the last part of the name, in lower case.
-_TRAP_NAMES: Final = {
-    **dict.fromkeys(("trash", "bin", "deleted items", "deleted messages", "papierkorb", "corbeille"), "Trash"),
-    **dict.fromkeys(("junk", "junk e-mail", "junk email", "spam", "bulk mail", "spamverdacht"), "Junk"),
-    **dict.fromkeys(("all mail", "alle nachrichten"), "All Mail"),
-}
 
 
 class ExamineSession(Protocol):
@@ -181,9 +175,7 @@ def _refuse_traps(session: ExamineSession, queue: Queue) -> None:
     for role, destination in queue.to.items():
         mailbox = destination.mailbox
         by_use = next((_TRAPS[use] for use in sorted(uses.get(mailbox.casefold(), frozenset())) if use in _TRAPS), None)
-        # The hierarchy separator is one of these on every server that is known.
-        last_part = mailbox.replace(".", "/").rsplit("/", 1)[-1].casefold()
-        trap = by_use or _TRAP_NAMES.get(last_part)
+        trap = by_use or trap_of(mailbox)
         if trap is not None and not destination.dangerous:
             raise _wrong(
                 queue,

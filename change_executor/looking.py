@@ -104,7 +104,7 @@ class Looking:
             answer = self._client.folder_status(mailbox, ["MESSAGES", "UIDNEXT", "UIDVALIDITY"])
             return MailboxStatus(
                 uidvalidity=_number(answer[b"UIDVALIDITY"]),
-                uidnext=_number(answer[b"UIDNEXT"]),
+                uidnext=_number(answer[b"UIDNEXT"], at_least=1),
                 messages=_number(answer[b"MESSAGES"]),
             )
 
@@ -252,9 +252,9 @@ def _is_refusal(error: BaseException | None) -> bool:
     return isinstance(error, IMAPClientError) and not isinstance(error, (IMAPClientAbortError, ProtocolError))
 
 
-def _number(untrusted: Any) -> int:  # noqa: ANN401 - whatever the library made of an answer
+def _number(untrusted: Any, *, at_least: int = 0) -> int:  # noqa: ANN401 - whatever the library made of an answer
     number = int(untrusted)
-    if not 0 <= number <= _NUMBERS_END:
+    if not at_least <= number <= _NUMBERS_END:
         raise ValueError("a number that IMAP does not have")
     return number
 

@@ -3,6 +3,7 @@
 Never a search for a text, and never "gone" from a failure to look.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -66,13 +67,31 @@ def look(session: LookSession, intent: Intent) -> Sighting | Waiting:
     if not _is_as_it_was(session.examine(intent.source_mailbox), intent.source_uidvalidity, intent.source_uid + 1):
         return Waiting.MAILBOX_CHANGED
     in_source = _is_it(session.fetch(intent.source_uid), intent)
-    if not _is_as_it_was(session.examine(intent.target_mailbox), intent.target_uidvalidity, intent.target_uidnext):
+    opened = session.examine(intent.target_mailbox)
+    if not _is_as_it_was(opened, intent.target_uidvalidity, intent.target_uidnext):
         return Waiting.MAILBOX_CHANGED
-    candidates = session.uids_from(intent.target_uidnext)
-    if len(candidates) > MAX_CANDIDATES:
+    listed = session.uids_from(intent.target_uidnext)
+    if len(listed) > MAX_CANDIDATES:
         return Waiting.TOO_MANY_TO_LOOK_AT
-    hits = tuple(uid for uid in candidates if _is_it(session.fetch(uid), intent))
+    hits = _those_of(session, intent, listed)
+    if not hits:
+        # SEARCH was seen to leave out what had just come, and then the message would count as gone, or as not moved.
+        unlisted = _unlisted(session, intent, opened.uidnext, listed)
+        if len(unlisted) > MAX_CANDIDATES:
+            return Waiting.TOO_MANY_TO_LOOK_AT
+        hits = _those_of(session, intent, unlisted)
     return Sighting(in_source, hits, bool(hits) and lies_elsewhere(session, intent))
+
+
+def _those_of(session: LookSession, intent: Intent, uids: Iterable[int]) -> tuple[int, ...]:
+    return tuple(uid for uid in uids if _is_it(session.fetch(uid), intent))
+
+
+def _unlisted(session: LookSession, intent: Intent, uidnext: int | None, listed: list[int]) -> list[int]:
+    """UIDs that were given since the intent, and that nobody listed: expunged since, or left out."""
+    # Courier tells it by STATUS alone. No room is made for more than are looked at.
+    end = min(uidnext or session.status(intent.target_mailbox).uidnext, intent.target_uidnext + 2 * MAX_CANDIDATES + 1)
+    return sorted(set(range(intent.target_uidnext, end)) - set(listed))
 
 
 def _is_as_it_was(opened: OpenedMailbox, uidvalidity: int, uidnext: int) -> bool:

@@ -149,7 +149,8 @@ def test_a_message_answered_against_the_protocol_is_a_failure_and_no_absence(
             session.fetch(3)
 
 
-@pytest.mark.parametrize("uidnext", [b"4294967297", b"1" + b"0" * 30, b"-1"])
+# RFC 9051 §9 (nz-number): nothing can be asked from the UID 0 on, so that a doubt could never be looked into.
+@pytest.mark.parametrize("uidnext", [b"4294967297", b"1" + b"0" * 30, b"-1", b"0"])
 def test_a_number_that_imap_does_not_have_is_a_failure(tmp_path: Path, uidnext: bytes) -> None:
     # Past 64 bits the journal could not hold it, and the claimed proposal would be tried for ever.
     def special(command: bytes) -> tuple[list[bytes], bytes] | None:

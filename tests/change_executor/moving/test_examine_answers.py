@@ -131,6 +131,11 @@ def test_mailboxes_that_differ_may_share_a_uidvalidity(tmp_path: Path, server: _
         *(("Away", "\\trash"), ("Away", "\\junk"), ("Away", "\\all"), ("INBOX.Spam", ""), ("[Gmail]/All Mail", "")),
         # INBOX is the same in any case, and what lies below it to most servers too.
         ("inbox/Away", "\\trash"),
+        # Exchange tells no use of a mailbox, and names it in the language of its owner.
+        *(
+            (name, "")
+            for name in ("Gelöschte Elemente", "INBOX.Éléments supprimés", "Junk-E-Mail", "Корзина", "垃圾邮件")
+        ),
     ],
 )
 def test_a_trap_is_known_by_its_use_or_by_its_name(tmp_path: Path, mailbox: str, use: str) -> None:

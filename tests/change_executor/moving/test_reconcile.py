@@ -9,7 +9,7 @@ import pytest
 
 from change_executor.journal.moves import CopyStep, Intent, MoveKind
 from change_executor.lifecycle import TRANSITIONS, Event
-from change_executor.looking import OpenedMailbox, SeenMessage
+from change_executor.looking import MailboxStatus, OpenedMailbox, SeenMessage
 from change_executor.outcomes import Waiting
 from change_executor.sighting import Sighting, conclude, look
 from shared.proposal import State
@@ -59,6 +59,8 @@ class Mailboxes:
     in_target: int = 3
     uidnext: dict[str, int] = field(default_factory=dict)
     opened: str = ""
+    # What SEARCH does not list, as some servers leave out what has just come.
+    unlisted: frozenset[int] = frozenset()
 
     def examine(self, mailbox: str) -> OpenedMailbox:
         self.opened = mailbox
@@ -69,7 +71,10 @@ class Mailboxes:
         return SeenMessage(uid, digest, 9, INTENT.internaldate, frozenset(), b"")
 
     def uids_from(self, uid: int) -> list[int]:
-        return list(range(uid, uid + self.in_target))
+        return [each for each in range(uid, uid + self.in_target) if each not in self.unlisted]
+
+    def status(self, mailbox: str) -> MailboxStatus:
+        return MailboxStatus(self.uidvalidity[mailbox], INTENT.target_uidnext + self.in_target, 1)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +95,27 @@ class Mailboxes:
                 ({}, Sighting(False, (5,))),
             )
         ),
+        # Nowhere, or only where it lay, is never concluded from what SEARCH leaves out.
+        *(
+            (
+                Mailboxes(
+                    {"Incoming": 7, "Processed": 8},
+                    {"Incoming": source, "Processed": {6}},
+                    3,
+                    uidnext,
+                    "",
+                    frozenset({5, 6}),
+                ),
+                Sighting(bool(source), (6,)),
+            )
+            for source in (set[int](), {3})
+            for uidnext in ({"Processed": 8}, dict[str, int]())
+        ),
         # One of them may be it: what is not looked at proves nothing.
+        (
+            Mailboxes({"Incoming": 7, "Processed": 8}, {"Incoming": {2}, "Processed": set()}, 0, {"Processed": 9}),
+            Waiting.TOO_MANY_TO_LOOK_AT,
+        ),
         (
             Mailboxes({"Incoming": 7, "Processed": 8}, {"Incoming": {2}, "Processed": set()}, 4),
             Waiting.TOO_MANY_TO_LOOK_AT,
