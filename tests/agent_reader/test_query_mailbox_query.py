@@ -97,6 +97,16 @@ def test_filtered_as_a_tree_children_of_what_is_left_out_are_left_out(account: M
     no_bitter: JSON = {"operator": "NOT", "conditions": [{"name": "bitter"}]}
     assert "Äpfel Deep INBOX mail Süß Trash zebra" == _names(account, filter=no_bitter, sort=BY_NAME)
     assert "Äpfel INBOX mail Süß Trash zebra" == _names(account, filter=no_bitter, sort=BY_NAME, filterAsTree=True)
+    # Not the parent alone counts, but all above it.
+    no_apples: JSON = {"operator": "NOT", "conditions": [{"name": "äpfel"}]}
+    assert "INBOX mail Trash zebra" == _names(account, filter=no_apples, sort=BY_NAME, filterAsTree=True)
+
+
+@pytest.mark.statement("98")
+def test_sorted_as_a_tree_what_the_filter_leaves_keeps_its_place_in_the_whole_tree(account: Mirrored) -> None:
+    no_bitter: JSON = {"operator": "NOT", "conditions": [{"name": "bitter"}]}
+    found = _names(account, filter=no_bitter, sort=BY_NAME, sortAsTree=True)
+    assert "Äpfel Deep Süß INBOX mail Trash zebra" == found
 
 
 @pytest.mark.statement("71", "72", "74", "75", "76")

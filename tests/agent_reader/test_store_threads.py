@@ -35,7 +35,7 @@ def test_an_answer_joins_by_any_reference_where_the_base_subject_agrees(account:
     letters = [
         first,
         _mail("<2@x>", "Re: [Shop] Fwd: order 12", in_reply_to="<1@x>"),
-        _mail("<3@x>", "RE: Order 12", references="<0@x> <2@x>"),
+        _mail("<3@x>", "RE: Or der12", references="<0@x> <2@x>"),
     ]
     account.add("INBOX", *(fetched(uid, octets) for uid, octets in enumerate(letters, 1)))
     assert len(set(_threads(account, *letters))) == 1
