@@ -21,7 +21,7 @@ from agent_reader.store.reader import LONG_BACKLOG
 from shared.bounded_http import BoundedProtocol
 from shared.settings import ConfigurationError, load_settings
 from tests.agent_reader.on_loopback import await_true
-from tests.fakes.reader_process import ReaderFolder, ReaderProcess, subjects
+from tests.fakes.reader_process import DEADLINE, ReaderFolder, ReaderProcess, subjects
 from tests.servers.dovecot import Dovecot
 from tests.servers.proxy import BreakingProxy, BreakPoint
 
@@ -62,7 +62,7 @@ def test_the_private_socket_answers_its_own_user(folder: ReaderFolder) -> None:
     with folder.serve() as reader:
         reader.address()
         reader.await_event("sync:round", whole=True)
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(folder.socket))) as executor:
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(folder.socket)), timeout=DEADLINE) as executor:
             (account,) = executor.get("http://reader/status").json()["accounts"]
         assert ("shop", True, 1, None) == (account["account"], account["fresh"], account["messages"], account["error"])
         # Another reader of the same folder is told so.
@@ -94,10 +94,10 @@ def test_connections_without_a_request_are_few_and_stop_neither_door(folder: Rea
                     client = open_sockets.enter_context(socket.socket(family))
                     # Blocking: a full queue is waited for.
                     client.connect(name)
-                    client.settimeout(30)
+                    client.settimeout(DEADLINE)
                     assert number < share or is_closed(client), (family, number)
         assert {"one"} == subjects(address, token)
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(folder.socket))) as executor:
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(folder.socket)), timeout=DEADLINE) as executor:
             assert 200 == executor.get("http://reader/status").status_code
         assert 0 == reader.end(by_signal=signal.SIGTERM)
     assert "library:warning" not in reader.text
@@ -179,9 +179,8 @@ def test_it_ends_while_the_mail_server_does_not_answer(folder: ReaderFolder) -> 
         reader.address()
         folder.dovecot.freeze("reader")
         try:
-            # Its own promise is five seconds; systemd would kill it much later.
-            reader.process.send_signal(signal.SIGTERM)
-            assert 0 == reader.process.wait(5 + 5)
+            # Its own promise is five seconds, of a machine that does nothing else; the mail server gets ninety.
+            assert 0 == reader.end(by_signal=signal.SIGTERM)
         finally:
             folder.dovecot.thaw("reader")
 
@@ -196,16 +195,25 @@ def test_it_ends_while_its_first_login_hangs(folder: ReaderFolder) -> None:
     assert "reader:ready" not in reader.text
 
 
+# What a reading process writes before it says anything: that the kernel may take it first.
+FIRST_TO_GO = "1000"
+
+
+def octets_said(pid: int) -> int:
+    """How much a reading process has said so far; 0 where it has ended."""
+    with contextlib.suppress(OSError):
+        written = re.search(r"^wchar: (\d+)$", Path(f"/proc/{pid}/io").read_text(), re.MULTILINE)
+        return 0 if written is None else max(0, int(written[1]) - len(FIRST_TO_GO))
+    return 0
+
+
 def reading_processes(reader: ReaderProcess) -> list[int]:
-    """Those of a reader that have said what is to become of them, and read."""
+    """Those of a reader that have said that they are ready. One that ends before has the reader read by itself."""
     found: list[int] = []
     for children in Path(f"/proc/{reader.process.pid}/task").glob("*/children"):
         # Some end while they are looked at, and so do threads.
         with contextlib.suppress(OSError):
-            for pid in children.read_text().split():
-                ignored = re.search(r"^SigIgn:\t(\w+)$", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-                if ignored is not None and int(ignored[1], 16) >> (signal.SIGTERM - 1) & 1:
-                    found.append(int(pid))
+            found += [pid for pid in map(int, children.read_text().split()) if octets_said(pid) and not is_over(pid)]
     return found
 
 
@@ -234,9 +242,7 @@ def test_a_reader_ended_or_killed_while_processes_read_for_it_leaves_none_and_go
 ) -> None:
     # Below some hundred there is no process for them; some come in before each is ended.
     many = 3 * LONG_BACKLOG
-    with folder.dovecot.connect() as owner:
-        for number in range(many):
-            owner.append("INBOX", "", "", mail(f"number {number}"))
+    folder.dovecot.fill("INBOX", (mail(f"number {number}") for number in range(many)))
     token = folder.token()
     # Stopped in the middle of a batch, they would not see that their input ended.
     with folder.serve() as reader:
@@ -247,15 +253,20 @@ def test_a_reader_ended_or_killed_while_processes_read_for_it_leaves_none_and_go
     with folder.serve() as reader:
         # As the kernel does where memory runs out: of all processes first to this one.
         killed = one_reading_process(reader)
-        assert "1000" == Path(f"/proc/{killed}/oom_score_adj").read_text().strip()
+        assert FIRST_TO_GO == Path(f"/proc/{killed}/oom_score_adj").read_text().strip()
         os.kill(killed, signal.SIGKILL)
         await_true(lambda: killed not in reading_processes(reader))
         child = one_reading_process(reader)
         pause = threading.Event()
 
         def has_gone_on_a_little() -> bool:
+            before = octets_said(child)
             os.kill(child, signal.SIGCONT)
-            pause.wait(0.005)
+            # A busy machine may not let it do anything at first; nor does it while the reader stores.
+            for _ in range(50):
+                pause.wait(0.005)
+                if octets_said(child) > before:
+                    break
             os.kill(child, signal.SIGSTOP)
             return stored(folder) > 0
 
