@@ -4,7 +4,7 @@ Pure. What stands outside the fence is ours: codes, counts and sentences, never 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,6 +29,7 @@ from shared.message import (
     readable_text,
     segmented_text,
 )
+from shared.time_and_chance import RandomOctets
 
 _ADDRESS_FIELDS: Final = ("From", "Sender", "Reply-To", "To", "Cc")
 _TEXT_FIELDS: Final = ("Date", "Subject")
@@ -85,7 +86,7 @@ def look(message: Message, wanted: Wanted) -> Looked:
     )
 
 
-def agent_text(message: Message, wanted: Wanted, random_octets: Callable[[int], bytes]) -> str:
+def agent_text(message: Message, wanted: Wanted, random_octets: RandomOctets) -> str:
     """Return facts, then the fenced header, text and list of attachments; LF line ends, none at the end.
 
     `random_octets`: the source of the fence's mark, such as `secrets.token_bytes`. Any message gives a value.

@@ -10,7 +10,6 @@ import socket
 import time
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import uvicorn
@@ -23,9 +22,9 @@ from agent_reader.access import Access
 from agent_reader.config import ReaderSettings
 from agent_reader.door.faults import Faults
 from agent_reader.door.keeper import Places
+from agent_reader.door.limits import Limits
 from agent_reader.imap.fetcher import Fetcher
 from agent_reader.imap.precedence import Precedence
-from agent_reader.jmap.capabilities import Limits
 from agent_reader.jmap.http import make_app as make_jmap_app
 from agent_reader.jmap.session import ServedAccount
 from agent_reader.mcp.cursors import Cursors
@@ -45,6 +44,7 @@ from shared.imap_login import ImapFailure
 from shared.metrics import listener_of, metrics_app
 from shared.service_manager import ServiceManager, handed_over, signs_of_life
 from shared.settings import ConfigurationError
+from shared.time_and_chance import utc_now
 
 PROVEN_NAME: Final = "logins.json"
 BLOBS_NAME: Final = "blobs"
@@ -67,12 +67,12 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
     listening.check_owner(folder)
     with contextlib.ExitStack() as stack:
         stack.enter_context(listening.sole_use_of(folder))
-        access = stack.enter_context(Access(folder, _now, secrets.token_bytes, keep=settings.reads.keep))
+        access = stack.enter_context(Access(folder, utc_now, secrets.token_bytes, keep=settings.reads.keep))
         cursors = stack.enter_context(contextlib.closing(Cursors(folder)))
         watch = StateWatch()
         retention = {account.id: account.retention for account in settings.accounts}
         identities = {account.id: account.named_by for account in settings.accounts}
-        store = Store(folder, _now, announce=watch.announce, retention=retention, identities=identities)
+        store = Store(folder, utc_now, announce=watch.announce, retention=retention, identities=identities)
         stack.callback(store.close)
         cache = stack.enter_context(contextlib.closing(BlobCache(folder / BLOBS_NAME, settings.blobs.cache_octets)))
         early = stack.enter_context(_early_signals())
@@ -115,7 +115,9 @@ def _workers(
 ) -> list[Worker]:
     chance = secrets.SystemRandom().random
     return [
-        Worker(account, store.account(account.id), proven, log, chance, precedence=precedences[account.id])
+        Worker(
+            account, store.account(account.id), proven, log, chance, precedence=precedences[account.id], clock=utc_now
+        )
         for account in settings.accounts
     ]
 
@@ -159,7 +161,7 @@ def _jmap(
         blobs=blobs,
         watch=watch,
         log=log,
-        randomness=secrets.token_bytes,
+        random_octets=secrets.token_bytes,
         public_url=settings.server.public_url,
         allow_origins=settings.jmap.allow_origins,
         limits=_limits(settings),
@@ -183,19 +185,16 @@ def _limits(settings: ReaderSettings) -> Limits:
 def _desk(
     settings: ReaderSettings, store: Store, access: Access, cursors: Cursors, faults: Faults, blobs: BlobReader
 ) -> Desk:
-    limits = _limits(settings)
     return Desk(
         index=store,
         access=access,
         cursors=cursors,
         account_ids=[account.id for account in settings.accounts],
         faults=faults,
-        clock=_now,
+        clock=utc_now,
         random_octets=secrets.token_bytes,
         blobs=blobs,
-        max_query_seconds=limits.max_query_seconds,
-        max_request_seconds=limits.max_request_seconds,
-        max_answer_octets=limits.max_answer_octets,
+        limits=_limits(settings),
         views=Views({each.id: each.authserv_id for each in settings.accounts if each.authserv_id is not None}),
     )
 
@@ -209,7 +208,7 @@ def _private(settings: ReaderSettings, store: Store, access: Access, faults: Fau
 
 def _metrics(settings: ReaderSettings, store: Store, access: Access, workers: Sequence[Worker]) -> ASGIApp:
     return metrics_app(
-        lambda: metrics(settings.accounts, store, access, _now),
+        lambda: metrics(settings.accounts, store, access, utc_now),
         lambda: health(settings.accounts, store, access, lambda: all(worker.is_alive for worker in workers)),
     )
 
@@ -345,7 +344,3 @@ def running(workers: Sequence[Worker], log: FilteringBoundLogger) -> Iterator[No
         for worker in workers:
             if not worker.join(max(0.0, until - time.monotonic())):
                 log.warning("sync:left", account=worker.account.id)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -2,7 +2,6 @@
 
 import contextlib
 import sqlite3
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -15,6 +14,7 @@ from agent_reader.store.database import FILE_PATTERN as INDEX_FILES
 from agent_reader.store.database import FILE_PREFIX as INDEX_PREFIX
 from shared.backup import keep_newest, make_backup, put_back, read_backup
 from shared.settings import ConfigurationError
+from shared.time_and_chance import RandomOctets
 
 PROGRAM: Final = "agent-reader"
 # How the random names of states are made: as the store makes them.
@@ -38,7 +38,7 @@ def backup_files(folder: Path, into: Path, now: datetime, *, keep: int | None = 
     return made
 
 
-def restore_files(folder: Path, source: Path, random_octets: Callable[[int], bytes]) -> list[str]:
+def restore_files(folder: Path, source: Path, random_octets: RandomOctets) -> list[str]:
     """Put a copy's files into a folder that has none of them, and return their names.
 
     An index gets other names for its states: those that were given out after the copy mean something else now, so

@@ -1,7 +1,6 @@
 """The commands `backup` and `restore` of tokens, read log and index; heavy imports wait until they run."""
 
 import secrets
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 from agent_reader.access_commands.showing import Config
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from shared.settings import load_settings
+from shared.time_and_chance import utc_now
 
 
 def backup(
@@ -24,7 +24,7 @@ def backup(
     from agent_reader.backing_up import backup_files  # noqa: PLC0415 - heavy
 
     folder = load_settings(config, ReaderSettings).store.folder
-    typer.echo(str(backup_files(folder, to or folder / "backups", datetime.now(UTC), keep=keep, with_index=index)))
+    typer.echo(str(backup_files(folder, to or folder / "backups", utc_now(), keep=keep, with_index=index)))
 
 
 def restore(

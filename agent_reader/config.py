@@ -6,8 +6,9 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
+from agent_reader.door.limits import DEFAULT_LIMITS
 from agent_reader.identity import Identity
-from agent_reader.keep import Keep, Retention
+from agent_reader.keep import READS_KEPT_DAYS, Keep, Retention
 from shared.imap_login import ImapLogin
 from shared.metrics import Metrics
 from shared.settings import Section, absolute_sqlite_url
@@ -70,12 +71,12 @@ class Jmap(Section):
     they need all the same.
     """
 
-    max_size_request: Annotated[int, Field(ge=65_536, le=100_000_000)] = 10_000_000
-    max_calls_in_request: Annotated[int, Field(ge=4, le=256)] = 16
-    max_objects_in_get: Annotated[int, Field(ge=64, le=5_000)] = 500
-    max_concurrent_requests: Annotated[int, Field(ge=1, le=64)] = 8
-    max_query_seconds: Annotated[float, Field(gt=0, le=60)] = 5.0
-    max_answer_octets: Annotated[int, Field(ge=1024 * 1024, le=1024 * 1024 * 1024)] = 32 * 1024 * 1024
+    max_size_request: Annotated[int, Field(ge=65_536, le=100_000_000)] = DEFAULT_LIMITS.max_size_request
+    max_calls_in_request: Annotated[int, Field(ge=4, le=256)] = DEFAULT_LIMITS.max_calls_in_request
+    max_objects_in_get: Annotated[int, Field(ge=64, le=5_000)] = DEFAULT_LIMITS.max_objects_in_get
+    max_concurrent_requests: Annotated[int, Field(ge=1, le=64)] = DEFAULT_LIMITS.max_concurrent_requests
+    max_query_seconds: Annotated[float, Field(gt=0, le=60)] = DEFAULT_LIMITS.max_query_seconds
+    max_answer_octets: Annotated[int, Field(ge=1024 * 1024, le=1024 * 1024 * 1024)] = DEFAULT_LIMITS.max_answer_octets
     allow_origins: tuple[Origin, ...] = ()
 
 
@@ -106,8 +107,7 @@ class BlobSettings(Section):
 class ReadLogSettings(Section):
     """`[reads]`: the log of what each agent was shown; `keep_days` is how long a line is kept."""
 
-    # A year answers what a reviewer asks, and an index of who read what should not grow for ever.
-    keep_days: Annotated[int, Field(ge=1, le=3_660)] = 365
+    keep_days: Annotated[int, Field(ge=1, le=3_660)] = READS_KEPT_DAYS
 
     @property
     def keep(self) -> timedelta:

@@ -1,6 +1,5 @@
 """The command `downgrade` of the reader's files; heavy imports wait until it runs."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -9,6 +8,7 @@ import typer
 from agent_reader.access_commands.showing import Config
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from shared.settings import ConfigurationError, load_settings
+from shared.time_and_chance import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,9 +51,7 @@ def downgrade(
             _tell(preview_downgrade(folder, targets), "would be")
             typer.echo("Nothing was changed.")
             return
-        copy, done = downgrade_files(
-            folder, targets, backups or folder / "backups", datetime.now(UTC), with_index=index
-        )
+        copy, done = downgrade_files(folder, targets, backups or folder / "backups", utc_now(), with_index=index)
     except DowngradeRefused as refused:
         # `main` prints it as every other mistake of the operator's.
         raise ConfigurationError(refused.code, refused.detail, refused.fix) from None

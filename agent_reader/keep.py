@@ -9,6 +9,9 @@ from typing import Final
 
 _DAY_SECONDS: Final = 24 * 3600
 
+# Of what agents read: a year answers what a reviewer asks, and an index of who read what should not grow for ever.
+READS_KEPT_DAYS: Final = 365
+
 
 class Keep(IntEnum):
     """`TEXT`: the texts that are the message's body. `EVERYTHING`: text attachments besides; others never are here."""

@@ -8,6 +8,7 @@ from agent_reader.access import Access
 from agent_reader.config import Account
 from agent_reader.store.store import Store
 from shared.metrics import PROCESS_HELPS, Health, Measure, exposition, of_the_process
+from shared.time_and_chance import Clock
 
 HELPS: Final = PROCESS_HELPS | {
     "mailwarrant_sync_lag_seconds": "Since the last time that every mailbox of the account was looked at.",
@@ -21,9 +22,9 @@ HELPS: Final = PROCESS_HELPS | {
 }
 
 
-def metrics(accounts: Sequence[Account], store: Store, access: Access, now: Callable[[], datetime]) -> bytes:
+def metrics(accounts: Sequence[Account], store: Store, access: Access, clock: Clock) -> bytes:
     """Return all numbers as text. Raises what a store or a read log raises that cannot be used."""
-    found = [measure for account in accounts for measure in _of_account(account, store, now())]
+    found = [measure for account in accounts for measure in _of_account(account, store, clock())]
     found.append(Measure("mailwarrant_queries_total", float(access.recorded())))
     return exposition([*found, *of_the_process()], HELPS)
 

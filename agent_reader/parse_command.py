@@ -5,7 +5,7 @@ For people who report a bug, and for tests. Nothing that a terminal obeys leaves
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -31,6 +31,7 @@ from shared.message import (
     segmented_text,
 )
 from shared.settings import ConfigurationError
+from shared.time_and_chance import RandomOctets
 
 STANDARD_INPUT: Final = "-"
 
@@ -67,7 +68,7 @@ def message_json(octets: bytes, *, authserv_id: str | None, nested: bool) -> str
     return "\n".join(map(_printable, written.split("\n")))
 
 
-def message_text(octets: bytes, wanted: Wanted, *, nested: bool, random_octets: Callable[[int], bytes]) -> str:
+def message_text(octets: bytes, wanted: Wanted, *, nested: bool, random_octets: RandomOctets) -> str:
     """Return the text that an agent would get, with `nested` one for each message inside, parents first."""
     texts: list[str] = []
     for place, message in _with_nested(parse(octets), _MAX_NESTING if nested else 0):

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from agent_reader.access_commands.showing import Config, now
+from agent_reader.access_commands.showing import Config
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from shared.settings import load_settings
+from shared.time_and_chance import utc_now
 
 if TYPE_CHECKING:
     from agent_reader.status_report import StatusReport
@@ -31,7 +32,7 @@ def status(
 
     settings = load_settings(config, ReaderSettings)
     check_owner(settings.store.folder)
-    store = Store(settings.store.folder, now)
+    store = Store(settings.store.folder, utc_now)
     try:
         report = _report(store, settings)
         if as_json:
@@ -72,7 +73,7 @@ def _draw(report: "StatusReport", *, over: int) -> int:
     """Print the report, on a terminal over the one before; how many lines it has."""
     from agent_reader.status_report import lines  # noqa: PLC0415 - heavy
 
-    text = [line for account in report.accounts for line in lines(account, now())]
+    text = [line for account in report.accounts for line in lines(account, utc_now())]
     if over and sys.stdout.isatty():
         typer.echo(_UP.format(over), nl=False)
     typer.echo("\n".join(text))

@@ -5,10 +5,11 @@ mark that the sender could not know. The index and the raw views keep the origin
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from shared.time_and_chance import RandomOctets
 
 # 128 bits: no sender guesses it, and none is used twice.
 _NONCE_OCTETS: Final = 16
@@ -150,9 +151,7 @@ class Fence:
 
     nonce: str
 
-    def __init__(
-        self, random_octets: Callable[[int], bytes], *payloads: str, nonce_octets: int = _NONCE_OCTETS
-    ) -> None:
+    def __init__(self, random_octets: RandomOctets, *payloads: str, nonce_octets: int = _NONCE_OCTETS) -> None:
         nonce = random_octets(nonce_octets).hex()
         texts = [*payloads, *(clean(payload).text for payload in payloads)]
         while any(nonce in text for text in texts):

@@ -7,9 +7,10 @@ An announced length is no promise either: a literal is refused before any room i
 import imaplib
 import math
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
+
+from shared.time_and_chance import Monotonic
 
 _MIB: Final = 1024 * 1024
 # One read of the kernel's buffer; more gains nothing (measured on loopback).
@@ -47,23 +48,21 @@ class AnswerLimits:
 class AnswerReader:
     """Reads one connection, from `sock`, buffered; not thread-safe, as a connection is not.
 
-    At `ends`, by the clock, it is over, even in the middle of an answer.
-    After any exception the connection is finished: what follows in it has no known beginning.
+    At `ends`, by `monotonic`, it is over, even in the middle of an answer. After any exception the connection is
+    finished: what follows in it has no known beginning.
     """
 
-    def __init__(
-        self, sock: socket.socket, limits: AnswerLimits, clock: Callable[[], float], ends: float = math.inf
-    ) -> None:
+    def __init__(self, sock: socket.socket, limits: AnswerLimits, monotonic: Monotonic, ends: float = math.inf) -> None:
         self.sock = sock
         # All octets that ever came, for those who count what a provider lets one have.
         self.octets_received = 0
-        self._limits, self._clock, self._ends = limits, clock, ends
+        self._limits, self._monotonic, self._ends = limits, monotonic, ends
         self._buffer = bytearray()
         self.begin()
 
     def begin(self) -> None:
         """Start the clock of the next answer; called when a command leaves."""
-        self._began = self._clock()
+        self._began = self._monotonic()
         self._octets = 0
 
     @property
@@ -108,7 +107,7 @@ class AnswerReader:
     def seconds_left(self) -> float:
         """Return how long the command and its answer may take from now on. Raises TooSlow where that is over."""
         allowed = self._limits.seconds + self._octets / self._limits.octets_a_second
-        left = min(self._began + allowed, self._ends) - self._clock()
+        left = min(self._began + allowed, self._ends) - self._monotonic()
         if left <= 0:
             raise TooSlow(self._too_slow())
         return left
@@ -123,7 +122,7 @@ class AnswerReader:
         return bool(chunk)
 
     def _too_slow(self) -> str:
-        if self._clock() >= self._ends:
+        if self._monotonic() >= self._ends:
             return "the connection took longer than any may"
         return (
             f"no whole answer within {self._limits.seconds + self._octets / self._limits.octets_a_second:.0f} seconds"

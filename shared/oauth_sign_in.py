@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from shared.oauth import OAuth, OAuthFailure, Tokens, ask_for_tokens, post_form, refusal
+from shared.time_and_chance import RandomOctets
 
 # Nobody takes longer to sign in; a code left on a screen ends.
 SIGN_IN_SECONDS: Final = 900
@@ -63,7 +64,7 @@ def sign_in_by_browser(
     oauth: OAuth,
     say: Callable[[str], None],
     now: Callable[[], float],
-    random_octets: Callable[[int], bytes],
+    random_octets: RandomOctets,
     port: int = 0,
 ) -> Tokens:
     """Show an address; the provider's page sends the browser back to a port of this machine. Raises `OAuthFailure`.
@@ -140,7 +141,7 @@ def _answer(connection: socket.socket, text: bytes) -> None:
         return  # The code is here already; the window stays blank.
 
 
-def _token(random_octets: Callable[[int], bytes]) -> str:
+def _token(random_octets: RandomOctets) -> str:
     return _unpadded(random_octets(32))
 
 

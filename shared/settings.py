@@ -1,10 +1,13 @@
 """Configuration: read once, frozen, and every mistake named with its file, its key and its mend."""
 
+import json
 import os
 import stat
 import subprocess
 import tomllib
-from pathlib import Path
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path, PurePath
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr, ValidationError
@@ -16,6 +19,12 @@ from shared.wrong_forms import wrong_form
 SECRET_COMMAND_SECONDS: Final = 30
 # No password or token is longer; a wrong path (a log, a device) is found before it fills the memory.
 MAX_SECRET_OCTETS: Final = 16 * 1024
+
+# What pydantic calls the two mistakes that have words of their own here.
+_UNKNOWN: Final = "extra_forbidden"
+_MISSING: Final = "missing"
+# A key of a table that lacks one is most likely that one, even where they are as short as `i` and `id`.
+_LIKE_A_MISSING_ONE: Final = 0.5
 
 Settings = TypeVar("Settings", bound="Section")
 
@@ -70,19 +79,22 @@ def load_settings(path: Path, kind: type[Settings]) -> Settings:
 def settings_from(raw: dict[str, Any], kind: type[Settings], where: str) -> Settings:
     """Check a table against its kind; `where` names the file in errors."""
     try:
-        return kind.model_validate(raw)
+        # TOML says of what kind a value is, and pydantic would take `dangerous = "on"` and `max_moves_per_hour = true`.
+        # As JSON, in which a path and a list have the one form that a file can give them, it can be held to it.
+        return kind.model_validate_json(json.dumps(raw, default=_in_json), strict=True)
     except ValidationError as error:
         mistakes = _own_mistakes(error)
-        first = mistakes[0]
+        # A key that is missing and one that is unknown are most often one, misspelled: the unknown one is in the file.
+        first = min(mistakes, key=lambda mistake: mistake["type"] != _UNKNOWN)
         key = ".".join(str(step) for step in first["loc"]) or "the file"
         others = len(mistakes) - 1
         also = f" ({others} more after this)" if others else ""
-        if first["type"] == "extra_forbidden":
-            what, fix = (
-                f"unknown key `{key}`{also}.",
-                "Remove it, or mend its spelling: deploy/examples/ shows every key.",
+        if first["type"] == _UNKNOWN:
+            what = f"unknown key `{key}`{also}."
+            fix = (
+                f"{_spelling(first, mistakes, kind)}Remove it, or mend its spelling: deploy/examples/ shows every key."
             )
-        elif first["type"] == "missing":
+        elif first["type"] == _MISSING:
             what, fix = f"the key `{key}` is missing{also}.", "Add it: deploy/examples/ shows every key."
         else:
             what, fix = (
@@ -90,6 +102,29 @@ def settings_from(raw: dict[str, Any], kind: type[Settings], where: str) -> Sett
                 "Mend the value: deploy/examples/ shows each key's form.",
             )
         raise ConfigurationError(where, what, fix) from None
+
+
+def _in_json(value: object) -> object:
+    # A path is text in a file; TOML's dates and times are the form of no key.
+    return str(value) if isinstance(value, PurePath) else {"": ""}
+
+
+def _spelling(unknown: ErrorDetails, mistakes: list[ErrorDetails], kind: type[BaseModel]) -> str:
+    table, name = unknown["loc"][:-1], str(unknown["loc"][-1])
+    missing = [str(other["loc"][-1]) for other in mistakes if other["type"] == _MISSING and other["loc"][:-1] == table]
+    known = _keys_of(kind) if not table else {key for section in _sections(Section) for key in _keys_of(section)}
+    close = get_close_matches(name, missing, 1, _LIKE_A_MISSING_ONE) or get_close_matches(name, sorted(known), 1)
+    return f"Did you mean `{close[0]}`? " if close else ""
+
+
+def _keys_of(kind: type[BaseModel]) -> set[str]:
+    return set(kind.model_fields)
+
+
+def _sections(kind: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for section in kind.__subclasses__():
+        yield section
+        yield from _sections(section)
 
 
 def _own_mistakes(error: ValidationError) -> list[ErrorDetails]:

@@ -9,10 +9,11 @@ import hashlib
 import hmac
 import re
 import zlib
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+from shared.time_and_chance import RandomOctets
 
 # 5 octets make 8 base32 characters, 20 octets make 32: an id without a birthday problem below a million tokens, and a
 # secret of 160 bits.
@@ -50,7 +51,7 @@ class Token:
         return hmac.compare_digest(self.digest(), stored_digest)
 
 
-def new_token(kind: TokenKind, random_octets: Callable[[int], bytes]) -> Token:
+def new_token(kind: TokenKind, random_octets: RandomOctets) -> Token:
     """Make a token from a source of random octets (`secrets.token_bytes`)."""
     token_id = base64.b32encode(random_octets(_ID_OCTETS)).decode("ascii").lower()
     secret = base64.b32encode(random_octets(_SECRET_OCTETS)).decode("ascii").lower()

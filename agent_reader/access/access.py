@@ -19,22 +19,20 @@ from agent_reader.access.chain import Link, Verified
 from agent_reader.access.read_log import Line, Record, Shown, microseconds, moment_of
 from agent_reader.access.together import Together
 from agent_reader.errors import AccessUnavailable
+from agent_reader.keep import READS_KEPT_DAYS
 from agent_reader.scope import ORDINARY, Scope
 from shared.handing_in import HandedIn
 from shared.link import MAX_READS, Read, WasOpened
 from shared.problem import Problem
 from shared.proposal import AGENT_PATTERN
 from shared.settings import ConfigurationError
+from shared.time_and_chance import Clock, RandomOctets
 from shared.tokens import DEFAULT_LIFETIME_DAYS, Token, TokenKind, bearer_of, new_token, parse_token
-
-Clock = Callable[[], datetime]
-Randomness = Callable[[int], bytes]
 
 DEFAULT_LIFETIME: Final = timedelta(days=DEFAULT_LIFETIME_DAYS)
 # A token that outlives the machine it was made for is one without an expiry.
 MAX_LIFETIME: Final = timedelta(days=3_660)
-# A year of reads answers what a reviewer asks, and an index of who read what should not grow for ever.
-DEFAULT_KEEP: Final = timedelta(days=365)
+_DEFAULT_KEEP: Final = timedelta(days=READS_KEPT_DAYS)
 # A last use goes to disk with the next answer on record; one that stands alone for so long gets a commit of its own.
 _LATEST_NOTE: Final = timedelta(minutes=1)
 
@@ -49,9 +47,11 @@ class Access:
     `AccessUnavailable` where the file cannot be used. `keep` is how long a row of the read log is kept.
     """
 
-    def __init__(self, folder: Path, clock: Clock, randomness: Randomness, *, keep: timedelta = DEFAULT_KEEP) -> None:
+    def __init__(
+        self, folder: Path, clock: Clock, random_octets: RandomOctets, *, keep: timedelta = _DEFAULT_KEEP
+    ) -> None:
         path = database.open_file(folder)
-        self._clock, self._randomness, self._keep = clock, randomness, keep
+        self._clock, self._random_octets, self._keep = clock, random_octets, keep
         self.budgets = Budgets(clock, self._octets_since)
         # Token id to the time and place of its last use, where that is not on disk yet.
         self._uses: dict[str, tuple[int, str]] = {}
@@ -102,7 +102,7 @@ class Access:
                 "is no lifetime of a token.",
                 f"Use 1 to {MAX_LIFETIME.days} days; {DEFAULT_LIFETIME_DAYS} is usual.",
             )
-        token = new_token(TokenKind.READER, self._randomness)
+        token = new_token(TokenKind.READER, self._random_octets)
         now = self._clock()
         with self._transaction() as connection:
             connection.execute(

@@ -9,6 +9,7 @@ from typing import Final
 
 from agent_reader.access.agents import Agent
 from agent_reader.access.problems import answer_over_budget, budget_spent
+from shared.time_and_chance import Clock
 
 _WINDOW: Final = timedelta(hours=1)
 # One entry for each minute: an hour slides on in steps that nobody notices, and a token costs sixty pairs at most.
@@ -50,7 +51,7 @@ class Budgets:
     `spent_before` says what went to a token since a time, as the read log has it.
     """
 
-    def __init__(self, clock: Callable[[], datetime], spent_before: Callable[[str, datetime], int]) -> None:
+    def __init__(self, clock: Clock, spent_before: Callable[[str, datetime], int]) -> None:
         self._clock, self._spent_before = clock, spent_before
         self._lock = threading.Lock()
         self._spent: dict[str, _Spent] = {}

@@ -3,13 +3,14 @@
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from agent_reader.access_commands.showing import moment, now, shown
+from agent_reader.access_commands.showing import moment, shown
 from agent_reader.config import ReaderSettings
 from agent_reader.scope import ORDINARY, Scope
 from agent_reader.store.database import account_file
 from agent_reader.store.selection import All
 from agent_reader.store.snapshot import Snapshot
 from agent_reader.store.store import Store
+from shared.time_and_chance import utc_now
 
 # As many as fit on a screen beside the counts.
 _NEWEST: Final = 10
@@ -18,7 +19,7 @@ _NEWEST: Final = 10
 def preview(settings: ReaderSettings, scope: Scope) -> Iterator[str]:
     """Yield the lines of the preview, from the index as it is now."""
     folder = settings.store.folder
-    store = Store(folder, now)
+    store = Store(folder, utc_now)
     try:
         for account in settings.accounts:
             if not scope.allows_account(account.id):
@@ -39,7 +40,7 @@ def unknown_mailboxes(settings: ReaderSettings, scope: Scope) -> tuple[str, ...]
     accounts = [account.id for account in settings.accounts if scope.allows_account(account.id)]
     if not all(account_file(folder, account).exists() for account in accounts):
         return ()
-    store = Store(folder, now)
+    store = Store(folder, utc_now)
     try:
         known: set[str] = set()
         for account in accounts:

@@ -11,6 +11,7 @@ import typer
 
 from agent_reader.config import ReaderSettings
 from shared.settings import ConfigurationError
+from shared.time_and_chance import utc_now
 
 if TYPE_CHECKING:
     from agent_reader.access import Access
@@ -36,13 +37,8 @@ def opened_access(settings: ReaderSettings, *, may_create: bool = False) -> "Ite
             f"there is no read log in {folder}.",
             "Mend the path; the reader makes it at its first start.",
         )
-    with Access(folder, now, secrets.token_bytes, keep=settings.reads.keep) as access:
+    with Access(folder, utc_now, secrets.token_bytes, keep=settings.reads.keep) as access:
         yield access
-
-
-def now() -> datetime:
-    """Return the present, aware UTC."""
-    return datetime.now(UTC)
 
 
 def tell(where: str, what: str, fix: str) -> None:

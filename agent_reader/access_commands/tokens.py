@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from agent_reader.access_commands.asked_scope import asked_budget, asked_lifetime, asked_note, asked_scope
-from agent_reader.access_commands.showing import Config, moment, now, opened_access, shown, tell
+from agent_reader.access_commands.showing import Config, moment, opened_access, shown, tell
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.scope import Depth, Scope
 from shared.settings import ConfigurationError, load_settings
+from shared.time_and_chance import utc_now
 from shared.tokens import DEFAULT_LIFETIME_DAYS, id_of_token
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def token_create(  # noqa: PLR0913, PLR0917 - one for each option
         depth=depth,
         sign_in_mail=allow_sign_in_mail,
     )
-    lifetime = asked_lifetime(expires, now()) if days is None else timedelta(days=days)
+    lifetime = asked_lifetime(expires, utc_now()) if days is None else timedelta(days=days)
     octets, words = asked_budget(budget), asked_note(note)
     if preview:
         _print_preview(settings, scope)
@@ -89,7 +90,7 @@ def token_preview(
         found = next((token for token in access.tokens() if token.id == named), None)
     if found is None:
         raise ConfigurationError("token preview", f"there is no token `{shown(named)}`.", _IDS)
-    if found.revoked_at is not None or found.expires_at <= now():
+    if found.revoked_at is not None or found.expires_at <= utc_now():
         tell("token preview", f"it opens nothing any more: {_state(found)}.", "This is what its scope would show now.")
     _print_preview(settings, found.scope)
 
@@ -124,7 +125,7 @@ def _lines(token: "KnownToken") -> list[str]:
 def _state(token: "KnownToken") -> str:
     if token.revoked_at is not None:
         return f"revoked {moment(token.revoked_at)}"
-    return f"{'until' if token.expires_at > now() else 'expired'} {moment(token.expires_at)}"
+    return f"{'until' if token.expires_at > utc_now() else 'expired'} {moment(token.expires_at)}"
 
 
 def _say_what_is_not_there(settings: ReaderSettings, scope: Scope) -> None:

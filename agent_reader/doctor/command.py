@@ -1,6 +1,5 @@
 """The command `doctor`: what of the installation keeps its promise, and what does not."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,6 +10,7 @@ from agent_reader.doctor.rights import write_findings
 from shared.doctor.finding import Fault, Looking, Report
 from shared.doctor.telling import Part, house_user, look, tell
 from shared.settings import load_settings
+from shared.time_and_chance import utc_now
 
 _UNITS: Final = Path("/etc/systemd/system")
 # Its .service and its .timer.
@@ -51,7 +51,7 @@ def doctor(
         looking = Looking()
         if probe:
             _probe(settings, looking)
-        looking.add(look_at_program(settings, _now, copying_by(units, _COPYING, copies)))
+        looking.add(look_at_program(settings, utc_now, copying_by(units, _COPYING, copies)))
         return looking.report()
 
     tell(look(part, owner, machine, program), "agent-reader", as_json=as_json)
@@ -66,12 +66,8 @@ def _probe(settings: ReaderSettings, looking: Looking) -> None:
     check_owner(folder)
     for account in settings.accounts:
         try:
-            found = probe_rights(account, account.mailboxes, _now)
+            found = probe_rights(account, account.mailboxes, utc_now)
         except ImapFailure as failure:
             looking.find(Fault.LOGIN, f"{account.id}: {failure.code}: {failure.detail}", failure.fix)
         else:
             write_findings(folder, account.id, found)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -7,9 +7,8 @@ READ-ONLY of SELECT was right on every server that was tried.
 
 import imaplib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
@@ -18,6 +17,7 @@ from imapclient.exceptions import IMAPClientError
 from agent_reader.doctor.rights import Enforcement, Finding
 from shared.imap_guard import ATOM, MAILBOX, QUOTED, VerbTable
 from shared.imap_login import GuardedClient, ImapLogin, connect, protocol_failure
+from shared.time_and_chance import Clock
 
 # CLOSE would expunge; UNSELECT is asked for where the server has it, and a SELECT ends the one before it.
 _PROBE: Final = {
@@ -35,7 +35,7 @@ PROBE_TABLE: Final = VerbTable(
 )
 
 
-def probe_rights(login: ImapLogin, mailboxes: Iterable[str] | None, now: Callable[[], datetime]) -> dict[str, Finding]:
+def probe_rights(login: ImapLogin, mailboxes: Iterable[str] | None, clock: Clock) -> dict[str, Finding]:
     """Open each mailbox once, all that the login sees where none is named, and return what the server said.
 
     Raises `ImapFailure`, and `ConfigurationError` for a secret that cannot be read.
@@ -43,7 +43,7 @@ def probe_rights(login: ImapLogin, mailboxes: Iterable[str] | None, now: Callabl
     client = connect(login, PROBE_TABLE)
     try:
         names = list(mailboxes) if mailboxes is not None else _all(client)
-        found = {name: Finding(_said(client, name), now()) for name in names}
+        found = {name: Finding(_said(client, name), clock()) for name in names}
         # All is known by now; a server that ends without BYE took nothing back.
         with suppress(IMAPClientError):
             client.logout()

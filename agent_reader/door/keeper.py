@@ -12,14 +12,12 @@ from agent_reader.access import Access, Agent
 from agent_reader.door import problems
 from agent_reader.door.faults import Faults
 from agent_reader.door.gate import ClosingRefusal, refusal
+from agent_reader.door.limits import DEFAULT_LIMITS
 from agent_reader.errors import AccessUnavailable
 from shared.problem import Problem
 
 Refuse = Callable[[int], Problem]
 Endpoint = Callable[[Request, Agent], Awaitable[Response]]
-
-# Each holds a thread and a snapshot; an agent works in a handful of steps at a time.
-MAX_CONCURRENT_REQUESTS: Final = 8
 
 # At each door: all the places of a dozen agents. Most of them wait for their turn to read, and none for a thread.
 MOST_THREADS: Final = 100
@@ -31,7 +29,9 @@ class Places:
     What lasts (a download, a stream) has places apart, and `refuse` says what there is too much of.
     """
 
-    def __init__(self, most: int = MAX_CONCURRENT_REQUESTS, refuse: Refuse = problems.too_many_requests) -> None:
+    def __init__(
+        self, most: int = DEFAULT_LIMITS.max_concurrent_requests, refuse: Refuse = problems.too_many_requests
+    ) -> None:
         self._most, self._refuse = most, refuse
         self._taken: Counter[str] = Counter()
 

@@ -13,6 +13,7 @@ from agent_reader.imap.session import ReadOnlySession
 from agent_reader.imap.values import Place
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.settings import ConfigurationError
+from shared.time_and_chance import Monotonic
 
 # Providers count connections (Gmail allows 15 a user, some hosts 4); the sync has one more.
 MOST_CONNECTIONS: Final = 2
@@ -28,8 +29,6 @@ IDLE_SECONDS: Final = 20.0
 # How long a failure is answered without trying again. Many refused logins in a row lock an account.
 _REMEMBERED_SECONDS: Final = {"login_refused": 300.0, "throttled": 60.0, "configuration": 30.0}
 _REMEMBERED_OTHERWISE_SECONDS: Final = 2.0
-
-Monotonic = Callable[[], float]
 
 
 @dataclass(slots=True, eq=False)

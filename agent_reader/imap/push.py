@@ -1,13 +1,12 @@
 """A connection that waits for what the server says unasked: IDLE (RFC 2177), and NOTIFY (RFC 5465) before it."""
 
-from collections.abc import Callable
-
 from imapclient.exceptions import IMAPClientError
 
 from agent_reader.errors import Refused
 from agent_reader.imap import answers
 from agent_reader.imap.connection import NEWS_OF_THE_MAILBOX, Connection, text_of
 from agent_reader.imap.values import Heard
+from shared.time_and_chance import Monotonic
 
 
 class PushConnection(Connection):
@@ -20,7 +19,7 @@ class PushConnection(Connection):
         """
         self._ask("NOTIFY", "SET", "(personal (MessageNew MessageExpunge FlagChange))")
 
-    def listen(self, seconds: float, monotonic: Callable[[], float]) -> Heard:
+    def listen(self, seconds: float, monotonic: Monotonic) -> Heard:
         """Wait until the server tells of something, at most so long; nothing heard is an empty `Heard`.
 
         The connection is known to live when it returns: DONE was answered. Raises `Refused` where the server does not

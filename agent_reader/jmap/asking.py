@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from agent_reader.jmap.capabilities import Limits
+from agent_reader.door.limits import Limits
 from agent_reader.jmap.sheet import Sheet
 from agent_reader.query import BlobReader
 from agent_reader.query.kept_readings import KeptReadings

@@ -7,7 +7,8 @@ at a time in threads took three times as long as one after the other.
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from agent_reader.query.patience import Abandoned, Monotonic
+from agent_reader.query.patience import Abandoned
+from shared.time_and_chance import Monotonic
 
 _Found = TypeVar("_Found")
 

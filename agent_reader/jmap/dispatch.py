@@ -15,8 +15,9 @@ import msgspec
 
 from agent_reader.access import Shown
 from agent_reader.door.faults import Faults
+from agent_reader.door.limits import Limits
 from agent_reader.jmap.asking import Asking
-from agent_reader.jmap.capabilities import AGENT, Limits
+from agent_reader.jmap.capabilities import AGENT
 from agent_reader.jmap.errors import READ_ONLY, ErrorType, MethodError
 from agent_reader.jmap.methods import Absent, Change, Echo, Method, NoAccount, Read
 from agent_reader.jmap.references import Budget, Response, resolved
@@ -26,10 +27,11 @@ from agent_reader.jmap.shown_parts import parts_shown
 from agent_reader.query import BlobReader
 from agent_reader.query.errors import TIME_LIMIT, QueryRefused
 from agent_reader.query.kept_readings import KeptReadings
-from agent_reader.query.patience import Abandoned, Monotonic, Patience
+from agent_reader.query.patience import Abandoned, Patience
 from agent_reader.scope import Scope
 from agent_reader.store.reading_room import ReadingRoom
 from agent_reader.store.snapshot import Snapshot
+from shared.time_and_chance import Monotonic
 
 
 class Snapshots(Protocol):

@@ -23,9 +23,9 @@ from agent_reader.door.faults import Faults
 from agent_reader.door.gate import HostGate, read_body, refusal
 from agent_reader.door.keeper import MOST_THREADS, Keeper, Places
 from agent_reader.door.leaving import watched
+from agent_reader.door.limits import DEFAULT_LIMITS, Limits
 from agent_reader.jmap import problems
 from agent_reader.jmap.attempts import Attempts
-from agent_reader.jmap.capabilities import DEFAULT_LIMITS, Limits
 from agent_reader.jmap.cross_origin import CrossOrigin
 from agent_reader.jmap.dispatch import Dispatch, Snapshots
 from agent_reader.jmap.download import Downloads
@@ -41,6 +41,7 @@ from agent_reader.query import SORT_OPTIONS, BlobReader
 from agent_reader.query.patience import Abandoned
 from agent_reader.state_watch import StateWatch
 from agent_reader.store.reading_room import RoomAtOnce
+from shared.time_and_chance import RandomOctets
 
 _JSON: Final = "application/json"
 
@@ -76,7 +77,7 @@ def make_app(  # noqa: PLR0913 - names at the call say what each is
     blobs: BlobReader,
     watch: StateWatch,
     log: FilteringBoundLogger,
-    randomness: Callable[[int], bytes],
+    random_octets: RandomOctets,
     public_url: str | None = None,
     allow_origins: Collection[str] = (),
     methods: Mapping[str, Method] = METHODS,
@@ -87,10 +88,10 @@ def make_app(  # noqa: PLR0913 - names at the call say what each is
 
     `public_url` is the address that agents use, without a path, where it is another than the one that they connect
     to; its host is then allowed besides the loopback names. Web pages of `allow_origins` may read the answers.
-    `randomness` names faults; `watch` hears of the store's commits; `blobs` opens what is downloaded. `places` are
+    `random_octets` names faults; `watch` hears of the store's commits; `blobs` opens what is downloaded. `places` are
     shared with the other doors; left out, this one has its own.
     """
-    faults = Faults(log, randomness)
+    faults = Faults(log, random_octets)
     dispatch = Dispatch(store, frozenset(account.id for account in accounts), methods, limits, faults, blobs)
     places = places or Places(limits.max_concurrent_requests)
     account_ids = tuple(account.id for account in accounts)

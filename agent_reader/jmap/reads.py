@@ -12,7 +12,6 @@ from agent_reader.jmap.errors import ErrorType, MethodError
 from agent_reader.query import (
     EmailQueryArguments,
     GetResult,
-    email_get,
     email_get_as_asked,
     email_query,
     mailbox_get,
@@ -42,8 +41,7 @@ def answer_thread_get(asking: Asking, arguments: Arguments) -> Found:
     ids, properties = _get_arguments(arguments, asking.limits.max_objects_in_get)
     if ids is None:
         firsts = _all_or_too_large(snapshot, asking.limits.max_objects_in_get, by_thread=True)
-        emails = email_get(snapshot, firsts, properties=("threadId",))
-        ids = [str(email["threadId"]) for email in emails.list]
+        ids = [email.thread_id for email in snapshot.each_email(firsts)]
     return _got(snapshot, thread_get(snapshot, ids, properties))
 
 

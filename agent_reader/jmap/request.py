@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agent_reader.door.limits import Limits
 from agent_reader.jmap import problems
-from agent_reader.jmap.capabilities import KNOWN_CAPABILITIES, Limits
+from agent_reader.jmap.capabilities import KNOWN_CAPABILITIES
 from agent_reader.query.arguments import is_id
 from shared import ijson
 

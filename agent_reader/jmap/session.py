@@ -8,16 +8,10 @@ from typing import Any
 import msgspec
 
 from agent_reader.access import Agent
+from agent_reader.door.limits import Limits
 from agent_reader.jmap.agent_extension import ACCOUNT_LIMITS
-from agent_reader.jmap.capabilities import (
-    AGENT,
-    COLLATION_ALGORITHMS,
-    CORE,
-    MAIL,
-    MAX_MAILBOX_NAME_OCTETS,
-    SUBMISSION,
-    Limits,
-)
+from agent_reader.jmap.capabilities import AGENT, CORE, MAIL, MAX_MAILBOX_NAME_OCTETS, SUBMISSION
+from agent_reader.query import COLLATIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +60,7 @@ class SessionMaker:
             "maxCallsInRequest": self.limits.max_calls_in_request,
             "maxObjectsInGet": self.limits.max_objects_in_get,
             "maxObjectsInSet": 0,
-            "collationAlgorithms": list(COLLATION_ALGORITHMS),
+            "collationAlgorithms": list(COLLATIONS),
         }
 
     def _account(self, account: ServedAccount) -> dict[str, Any]:

@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from agent_reader.access import Access, Agent
 from agent_reader.door.faults import Faults
+from agent_reader.door.limits import DEFAULT_LIMITS, Limits
 from agent_reader.errors import AccessUnavailable
 from agent_reader.mcp.call import Call
 from agent_reader.mcp.cursors import Cursors
@@ -40,12 +41,12 @@ from agent_reader.tool_answers.arguments import Arguments
 from agent_reader.tool_answers.refusals import ToolRefused, missing_argument, unknown_tool
 from agent_reader.tool_answers.sheet import Sheet
 from shared.problem import Problem
+from shared.time_and_chance import Clock, Monotonic, RandomOctets
 
 # Where the door puts who asks, and whether they still wait, for the handlers behind the SDK.
 AGENT_IN_SCOPE: Final = "mailwarrant.agent"
 IS_GONE_IN_SCOPE: Final = "mailwarrant.is_gone"
 
-RandomOctets = Callable[[int], bytes]
 IsGone = Callable[[], bool]
 
 INSTRUCTIONS: Final = (
@@ -82,8 +83,8 @@ class ToolAnswer:
 class Desk:
     """Answers tool calls; any thread may call. `clock` gives aware UTC, `random_octets` makes marks.
 
-    `blobs` fetches what the index does not keep; a search ends after `max_query_seconds`, and a call after
-    `max_request_seconds`. No answer is longer than `max_answer_octets`.
+    `blobs` fetches what the index does not keep. Of the `limits` a search and a call have their seconds, and an answer
+    its octets.
     """
 
     index: Index
@@ -91,14 +92,12 @@ class Desk:
     cursors: Cursors
     account_ids: Sequence[str]
     faults: Faults
-    clock: Callable[[], datetime]
+    clock: Clock
     random_octets: RandomOctets
     fresh_within: timedelta = FRESH_WITHIN
     blobs: BlobReader | None = None
-    max_query_seconds: float = 5.0
-    max_request_seconds: float = 20.0
-    max_answer_octets: int = 32 * 1024 * 1024
-    monotonic: Callable[[], float] = time.monotonic
+    limits: Limits = DEFAULT_LIMITS
+    monotonic: Monotonic = time.monotonic
     views: Views = field(default_factory=Views, repr=False)
 
     def accounts(self, agent: Agent) -> tuple[str, ...]:
@@ -231,13 +230,15 @@ class Desk:
         )
 
     def _deadline(self) -> float:
-        return self.monotonic() + self.max_request_seconds
+        return self.monotonic() + self.limits.max_request_seconds
 
     def _patience(self, deadline: float, is_gone: IsGone) -> Patience:
-        return Patience(self.monotonic, min(deadline, self.monotonic() + self.max_query_seconds), deadline, is_gone)
+        return Patience(
+            self.monotonic, min(deadline, self.monotonic() + self.limits.max_query_seconds), deadline, is_gone
+        )
 
     def _check_leave(self, octets: int, is_gone: IsGone) -> None:
-        if octets > self.max_answer_octets:
+        if octets > self.limits.max_answer_octets:
             raise too_large()
         if is_gone():
             raise Abandoned

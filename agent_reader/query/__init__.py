@@ -9,7 +9,7 @@ from agent_reader.query.blob_cache import BlobCache, OpenBlob
 from agent_reader.query.blobs import FoundBlob, find_blob
 from agent_reader.query.changes import changes, parse_changes
 from agent_reader.query.email_changes import email_query_changes, parse_email_query_changes
-from agent_reader.query.email_get import email_get, email_get_as_asked
+from agent_reader.query.email_get import email_get_as_asked
 from agent_reader.query.email_get_arguments import EmailGetArguments, parse_email_get
 from agent_reader.query.email_parse import email_parse, parse_email_parse
 from agent_reader.query.emails import (
@@ -49,7 +49,6 @@ __all__ = [
     "QueryResult",
     "Unavailable",
     "changes",
-    "email_get",
     "email_get_as_asked",
     "email_parse",
     "email_query",

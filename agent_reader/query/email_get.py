@@ -1,7 +1,7 @@
 """Email/get: what an Email looks like, from what the store keeps of it (RFC 8621 §4.2)."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
@@ -11,45 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from agent_reader.query.email_content import ContentAsked, Names
-from agent_reader.query.email_get_arguments import EmailGetArguments, check_asked
-from agent_reader.query.results import GetResult
+from agent_reader.query.email_get_arguments import EmailGetArguments
 from agent_reader.query.shown_email import ShownEmail
 from agent_reader.store.snapshot import Snapshot, StoredEmail
 from agent_reader.store.written import Written
-from shared.message import JSON
 
 _encode: Final = msgspec.json.Encoder().encode
-
-
-def email_get(
-    snapshot: Snapshot,
-    ids: Iterable[str],
-    *,
-    properties: Sequence[str] | None = None,
-    body_properties: Sequence[str] | None = None,
-    fetch_text: bool = False,
-    fetch_html: bool = False,
-    fetch_all: bool = False,
-    max_body_value_bytes: int = 0,
-) -> GetResult:
-    """Answer Email/get from a snapshot, however large the answer.
-
-    `properties` None for the RFC's default; `max_body_value_bytes` octets of UTF-8, 0 for no limit. Raises
-    `QueryRefused` for a property that does not exist.
-    """
-    asked = EmailGetArguments(
-        ids=tuple(ids),
-        properties=None if properties is None else tuple(properties),
-        body_properties=None if body_properties is None else tuple(body_properties),
-        fetch_text=fetch_text,
-        fetch_html=fetch_html,
-        fetch_all=fetch_all,
-        max_body_value_bytes=max_body_value_bytes,
-    )
-    check_asked(asked.properties or (), asked.body_properties or ())
-    answers: list[dict[str, JSON]] = []
-    not_found = email_get_as_asked(snapshot, asked, lambda email, _: answers.append(msgspec.json.decode(email)))
-    return GetResult(tuple(answers), not_found, snapshot.state)
 
 
 # Takes the JSON of an Email, and what of it the read log is to know.

@@ -4,9 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agent_reader.query.errors import took_too_long
-
-# Seconds that only go on; where they begin says nothing.
-Monotonic = Callable[[], float]
+from shared.time_and_chance import Monotonic
 
 
 class Abandoned(Exception):  # noqa: N818 - names what happened

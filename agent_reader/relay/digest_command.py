@@ -3,7 +3,6 @@
 import json
 import secrets
 import sys
-from datetime import UTC, datetime
 from typing import Annotated, Final
 
 import typer
@@ -22,6 +21,7 @@ from agent_reader.relay.options import (
 )
 from agent_reader.tool_answers.sheet import Sheet
 from shared.settings import ConfigurationError
+from shared.time_and_chance import utc_now
 
 _FAILED: Final = 1
 _WRONG: Final = 2
@@ -45,7 +45,7 @@ def digest(
     reader = reader_at(reader_url, token_file)
     intake = None if proposer_token_file is None else intake_at(intake_url, proposer_token_file)
     try:
-        found = gather(reader, intake, datetime.now(UTC), peek=peek)
+        found = gather(reader, intake, utc_now(), peek=peek)
     except Unreachable as error:
         typer.echo(f"agent-reader digest: the reader did not answer ({error.why}). Is it running?", err=True)
         raise typer.Exit(_FAILED) from None

@@ -4,7 +4,7 @@ Words of the agent and of the person stand inside the fence: an agent's reason m
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -17,6 +17,7 @@ from agent_reader.tool_answers.cuts import one_line
 from agent_reader.tool_answers.refusals import ToolRefused, bad_argument, missing_argument
 from agent_reader.tool_answers.sheet import Sheet
 from shared.proposal import MAX_REASON_CHARACTERS, ProposalView, State
+from shared.time_and_chance import RandomOctets
 
 PROPOSE_MOVE: Final = "propose_move"
 MY_PROPOSALS: Final = "my_proposals"
@@ -44,7 +45,7 @@ class ProposalTools:
     """The two tools over the executor's intake; any thread may call. The reader is asked for whole ids alone."""
 
     intake: Endpoint
-    random_octets: Callable[[int], bytes] = field(repr=False)
+    random_octets: RandomOctets = field(repr=False)
     reader: Endpoint
 
     @property

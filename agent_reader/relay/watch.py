@@ -6,7 +6,7 @@ ends the watch, the next one goes on from there; only what was being given at th
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from agent_reader.relay.endpoint import Refused, Unreachable
@@ -15,6 +15,7 @@ from agent_reader.relay.jmap_client import JmapClient, PlaceLost, WatchedEmail
 from agent_reader.relay.watch_filter import WatchFilter
 from agent_reader.relay.watch_run import Batch, Ended, make_batch
 from agent_reader.relay.watch_state import LastRun, StateFile, WatchState
+from shared.time_and_chance import Clock, RandomOctets
 
 # A message may reach the index some time after it was received; what was received earlier than this is no news.
 _LATE: Final = timedelta(days=1)
@@ -49,8 +50,8 @@ class Watch:
     file: StateFile
     wanted: WatchFilter
     pace: Pace
-    clock: Callable[[], datetime]
-    random_octets: Callable[[int], bytes] = field(repr=False)
+    clock: Clock
+    random_octets: RandomOctets = field(repr=False)
     give: Callable[[Batch], Ended]
     say: Callable[[str], None]
 

@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Final
@@ -22,6 +22,7 @@ from agent_reader.relay.watch_filter import WatchFilter
 from agent_reader.relay.watch_run import Batch, Ended, environment, run
 from agent_reader.relay.watch_state import StateFile, WatchState
 from shared.settings import ConfigurationError
+from shared.time_and_chance import utc_now
 
 _FAILED: Final = 1
 _WRONG: Final = 2
@@ -133,7 +134,7 @@ def _watch(wish: _Wish, reader: Endpoint, file: StateFile) -> None:
         client = JmapClient(reader, _account(reader, wish.account))
         mailbox_id = None if wish.queue is None else client.mailbox_id(wish.queue)
         wanted = replace(wish.conditions, mailbox_id=mailbox_id)
-        watching = Watch(client, file, wanted, wish.pace, _now, secrets.token_bytes, wish.give, _say)
+        watching = Watch(client, file, wanted, wish.pace, utc_now, secrets.token_bytes, wish.give, _say)
         if wish.once:
             raise typer.Exit(0 if watching.once() else _FAILED)
         watching.follow(EventStream(reader))
@@ -189,10 +190,6 @@ def _lowered(values: list[str] | None) -> frozenset[str]:
 
 def _say(text: str) -> None:
     typer.echo(f"agent-reader watch: {text}", err=True)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def main() -> None:

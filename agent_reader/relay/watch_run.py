@@ -4,13 +4,14 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from agent_reader.relay.jmap_client import WatchedEmail
 from agent_reader.tool_answers.cuts import one_line
 from agent_reader.tool_answers.sheet import Sheet, cost
+from shared.time_and_chance import RandomOctets
 
 # What a program needs to run as its user. Keys and tokens of any kind lie under other names, so what else is wanted is
 # named by whoever starts the watch.
@@ -38,7 +39,7 @@ class Batch:
     ids: tuple[str, ...]
 
 
-def make_batch(emails: Sequence[WatchedEmail], given: Sequence[str], random_octets: Callable[[int], bytes]) -> Batch:
+def make_batch(emails: Sequence[WatchedEmail], given: Sequence[str], random_octets: RandomOctets) -> Batch:
     """Return as many of the messages as one answer may hold, a line each, oldest first.
 
     `given` are ids that the command may have had before: it was still running when the watch ended.

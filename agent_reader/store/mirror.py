@@ -5,7 +5,6 @@ import json
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
@@ -31,9 +30,7 @@ from agent_reader.sync.mirror import (
     ThreadHeader,
     UidRanges,
 )
-
-Clock = Callable[[], datetime]
-Randomness = Callable[[int], bytes]
+from shared.time_and_chance import Clock, RandomOctets
 
 _ID_OCTETS: Final = 10
 _LAST_UID: Final = 2**32 - 1
@@ -56,7 +53,7 @@ class AccountMirror:
         self,
         connection: apsw.Connection,
         clock: Clock,
-        randomness: Randomness,
+        random_octets: RandomOctets,
         announce: Callable[[], None],
         forget: Callable[[Collection[str]], None],
         kept: Retention,
@@ -65,7 +62,7 @@ class AccountMirror:
     ) -> None:
         self._connection = connection
         self._clock = clock
-        self._randomness = randomness
+        self._random_octets = random_octets
         self._announce = announce
         self._forget = forget
         self._retention = kept
@@ -337,7 +334,7 @@ class AccountMirror:
             self._announce()
 
     def _new_mailbox_id(self) -> str:
-        return "F" + base64.b32hexencode(self._randomness(_ID_OCTETS)).decode("ascii").lower()
+        return "F" + base64.b32hexencode(self._random_octets(_ID_OCTETS)).decode("ascii").lower()
 
 
 def _nothing() -> None:

@@ -21,7 +21,7 @@ from agent_reader.keep import Retention
 from agent_reader.scope import WHOLE, Depth, Scope
 from agent_reader.store import database, scoped
 from agent_reader.store.deliveries import Deliveries
-from agent_reader.store.mirror import AccountMirror, Clock, Randomness
+from agent_reader.store.mirror import AccountMirror
 from agent_reader.store.progress import Progress, read_progress
 from agent_reader.store.reading_pool import ReadingPool, ReadingShare, process_count
 from agent_reader.store.reading_room import ReadingRoom
@@ -30,6 +30,7 @@ from agent_reader.store.status import Failure, Location, MirrorStatus, Standing,
 from agent_reader.store.thread_pages import ThreadPages
 from agent_reader.store.written import WrittenEmails
 from shared.link import MAX_COPIES, AccountStatus
+from shared.time_and_chance import Clock, RandomOctets
 
 # Sync makes a round a few times an hour where it cannot be pushed to; ten minutes without one is worth a word.
 FRESH_WITHIN: Final = timedelta(minutes=10)
@@ -126,7 +127,7 @@ class Store:
         clock: Clock,
         *,
         fresh_within: timedelta = FRESH_WITHIN,
-        randomness: Randomness = token_bytes,
+        random_octets: RandomOctets = token_bytes,
         announce: Callable[[str], None] = lambda _: None,
         boot: Callable[[], str | None] = database.boot_id,
         retention: Mapping[str, Retention] | None = None,
@@ -136,7 +137,7 @@ class Store:
         self._folder = folder
         self._clock = clock
         self._fresh_within = fresh_within
-        self._randomness = randomness
+        self._random_octets = random_octets
         self._announce = announce
         self._boot = boot
         self._retention = dict(retention or {})
@@ -159,11 +160,11 @@ class Store:
             assert not self._closed, "the store is closed"
             if account_id not in self._mirrors:
                 path = database.account_file(self._folder, account_id)
-                connection = database.open_file(path, self._randomness(_EPOCH_OCTETS).hex(), self._boot())
+                connection = database.open_file(path, self._random_octets(_EPOCH_OCTETS).hex(), self._boot())
                 self._mirrors[account_id] = AccountMirror(
                     connection,
                     self._clock,
-                    self._randomness,
+                    self._random_octets,
                     partial(self._announce, account_id),
                     partial(self._written.forget, account_id),
                     self._retention.get(account_id, Retention()),

@@ -17,13 +17,12 @@ from agent_reader.sync.backoff import pause_after, pause_of
 from agent_reader.sync.wakings import Wakings
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.settings import ConfigurationError
+from shared.time_and_chance import Monotonic
 
 # A connection that lived so long did listen: its end is the first failure, not one of many.
 _LIVED_SECONDS: Final = 60.0
 # The server does not mean it for now; it is polled, and asked again.
 _REFUSED_PAUSE_SECONDS: Final = 600.0
-
-Monotonic = Callable[[], float]
 
 
 class Push:

@@ -162,7 +162,7 @@ class Sync:
         self, mailboxes: Iterable[KnownMailbox], listing: Iterable[ListedMailbox], told_of: Collection[str]
     ) -> Collection[str]:
         """The mailboxes, by id, of which all is in the mirror and in which nothing happened, as STATUS tells."""
-        now = self._terms.now()
+        now = self._terms.clock()
         statuses = {listed.name: listed.status for listed in listing if listed.name not in told_of}
         return {
             mailbox.id
@@ -191,7 +191,7 @@ class Sync:
         look = Look(session, self._mirror, mailbox, memory, counts, window=self._terms.window)
         self._open = None
         try:
-            look.catch_up(self._terms.now())
+            look.catch_up(self._terms.clock())
         except Refused as refusal:
             self._report(mailbox.id, mailbox.name, memory, refusal)
             memory.caught_up = None
@@ -225,7 +225,7 @@ class Sync:
             intakes[chosen] = intake
             try:
                 if self._reopen(session, chosen, names[chosen]):
-                    intake.next_step(self._terms.now())
+                    intake.next_step(self._terms.clock())
             except Refused as refusal:
                 refused.add(chosen)
                 self._report(chosen, names[chosen], memory, refusal)

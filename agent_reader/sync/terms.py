@@ -2,13 +2,9 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from agent_reader.sync.order import Age
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+from shared.time_and_chance import Clock, utc_now
 
 
 def _nothing_urgent() -> Collection[str]:
@@ -33,7 +29,7 @@ class Terms:
     all.
     """
 
-    now: Callable[[], datetime] = _now
+    clock: Clock = utc_now
     between: Callable[[], Collection[str]] = _nothing_urgent
     is_over: Callable[[], bool] = _never
     allows: Callable[[Age], bool] = _everything

@@ -28,6 +28,7 @@ from agent_reader.sync.terms import Terms
 from agent_reader.sync.wakings import Wakings
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
+from shared.time_and_chance import Clock, Monotonic, utc_now
 
 # A long backlog is left after so long, at least, so that all mailboxes are looked at anew.
 _SHORTEST_SLICE_SECONDS: Final = 15.0
@@ -39,7 +40,7 @@ class Worker:
     """Keeps one account in step. `first_contact` is done once the login, the list and the names were tried.
 
     It ends with None or with the `ImapFailure` or `ConfigurationError` of that first try. `chance` gives numbers in
-    0..1.
+    0..1, `clock` the present, `monotonic` seconds that only go on.
     """
 
     def __init__(
@@ -51,11 +52,13 @@ class Worker:
         chance: Callable[[], float],
         *,
         precedence: Precedence | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
+        clock: Clock = utc_now,
+        monotonic: Monotonic = time.monotonic,
     ) -> None:
         self.account = account
         self.first_contact: Future[None] = Future()
-        self._mirror, self._proven, self._chance, self._monotonic = mirror, proven, chance, monotonic
+        self._mirror, self._proven, self._chance = mirror, proven, chance
+        self._clock, self._monotonic = clock, monotonic
         self._precedence = precedence or Precedence()
         self._log = log.bind(account=account.id)
         self._wakings = Wakings()
@@ -179,6 +182,7 @@ class Worker:
 
     def _terms(self) -> Terms:
         return Terms(
+            clock=self._clock,
             between=self._between_steps,
             is_over=lambda: self._monotonic() >= self._slice_over or self._wakings.everything,
             allows=self._allows,

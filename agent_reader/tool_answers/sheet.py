@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from shared.fence import SHORT_NONCE_OCTETS, Fence
+from shared.time_and_chance import RandomOctets
 
 # Some 5,000 tokens: what a client takes in one result, and leaves room for several.
 MAX_RESULT_CHARACTERS: Final = 20_000
@@ -111,7 +112,7 @@ class Sheet:
         self.fenced(before + text[start:end])
         return Window(start, end, len(text))
 
-    def text(self, random_octets: Callable[[int], bytes]) -> str:
+    def text(self, random_octets: RandomOctets) -> str:
         """Return the answer."""
         payloads = [entry.untrusted for entry in self._entries if isinstance(entry, _Fenced)]
         lines = [(entry.line or "") if isinstance(entry, _Ours) else entry.head for entry in self._entries]

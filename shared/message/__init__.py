@@ -29,10 +29,8 @@ from shared.message.email import (
     LEAF_PROPERTIES,
     SERVER_PROPERTIES,
     UnknownProperty,
-    body_value_json,
     check_properties,
     email_json,
-    part_json,
 )
 from shared.message.fields import JSON, HeaderField
 from shared.message.flags import Fact, Flag, flags
@@ -91,7 +89,6 @@ __all__ = [
     "base_subject",
     "body_lists",
     "body_value",
-    "body_value_json",
     "check_properties",
     "cut_value",
     "defang",
@@ -106,7 +103,6 @@ __all__ = [
     "parse",
     "parse_authentication_results",
     "parse_header_property",
-    "part_json",
     "preview",
     "preview_of",
     "readable_text",

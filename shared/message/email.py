@@ -110,15 +110,6 @@ def _check(spelled: str, known: frozenset[str]) -> None:
         raise UnknownProperty(spelled)
 
 
-def part_json(part: Part, body_properties: Sequence[str], *, with_subparts: bool = False) -> dict[str, JSON]:
-    """Return one EmailBodyPart with the properties asked for.
-
-    `subParts` comes where it was asked for, of a part that has none as an empty list, and of a multipart where
-    `with_subparts` says so.
-    """
-    return _PartWriter(body_properties).json(part, with_subparts=with_subparts)
-
-
 class _PartWriter:
     """Writes parts with the properties asked for; a leaf that stands in several lists is worked out once."""
 
@@ -128,6 +119,11 @@ class _PartWriter:
         self.written: dict[str | None, dict[str, JSON]] = {}
 
     def json(self, part: Part, *, with_subparts: bool = False) -> dict[str, JSON]:
+        """Return an EmailBodyPart (RFC 8621 §4.1.4).
+
+        `subParts` comes where it was asked for, of a part that has none as an empty list, and of a multipart where
+        `with_subparts` says so.
+        """
         written = self.written.get(part.part_id)
         if written is None:
             written = {spelled: read(part) for spelled, read in self.readers}

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from agent_reader.query import QueryResult, email_get, email_query, mailbox_get, parse_email_query
+from agent_reader.query import QueryResult, email_query, mailbox_get, parse_email_query
 from agent_reader.store import AccountMirror, ChangeList, DataType, Store
 from agent_reader.sync.mirror import Examined, FetchedMessage, ListedMailbox, MessageState
 from shared.identity import email_id, message_digest
 from shared.message import JSON
 from tests.agent_reader import synced
+from tests.agent_reader.email_get import email_get
 from tests.agent_reader.empty import empty_index
 
 ACCOUNT = "main"

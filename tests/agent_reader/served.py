@@ -16,8 +16,9 @@ import structlog
 from structlog.testing import CapturingLogger
 
 from agent_reader.access import Access
+from agent_reader.door.limits import DEFAULT_LIMITS, Limits
 from agent_reader.imap.values import FetchedMessage, ListedMailbox, MessageState, Place
-from agent_reader.jmap.capabilities import CORE, DEFAULT_LIMITS, MAIL, Limits
+from agent_reader.jmap.capabilities import CORE, MAIL
 from agent_reader.jmap.http import make_app
 from agent_reader.jmap.methods import METHODS, Method
 from agent_reader.jmap.session import ServedAccount
@@ -187,9 +188,9 @@ def house(
     clock = Clock()
     numbers = itertools.count(1)
     # The store and the tokens want octets that differ, no more.
-    randomness = lambda length: next(numbers).to_bytes(length)  # noqa: E731 - one line, one use
+    random_octets = lambda length: next(numbers).to_bytes(length)  # noqa: E731 - one line, one use
     watch = StateWatch()
-    store = Store(folder / "store", clock, randomness=randomness, announce=watch.announce)
+    store = Store(folder / "store", clock, random_octets=random_octets, announce=watch.announce)
     shelves = {ACCOUNT: Shelf(dict(enumerate(messages, 1))), OTHER_ACCOUNT: Shelf(dict(enumerate(messages[:1], 1)))}
     cache = BlobCache(folder / "blobs", cache_octets)
     log = CapturingLogger()
@@ -200,7 +201,7 @@ def house(
     try:
         fill(store, ACCOUNT, messages, clock=clock)
         fill(store, OTHER_ACCOUNT, messages[:1], clock=clock)
-        with Access(folder / "store", clock, randomness) as access:
+        with Access(folder / "store", clock, random_octets) as access:
             token = access.create_token("clerk").text
             accounts = (ServedAccount(ACCOUNT, "The shop"), ServedAccount(OTHER_ACCOUNT, "Old mail"))
             app = make_app(
@@ -210,7 +211,7 @@ def house(
                 blobs=BlobReader(shelves, cache, largest_octets),
                 watch=watch,
                 log=structured,
-                randomness=randomness,
+                random_octets=random_octets,
                 public_url=public_url,
                 allow_origins=allow_origins,
                 methods=methods,

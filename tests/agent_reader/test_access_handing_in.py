@@ -136,9 +136,9 @@ def test_what_was_handed_in_is_on_record_though_its_event_loop_is_gone(tmp_path:
         for each in handed_in:
             each.cancel()
 
-    randomness: Any = bytes
-    with Access(tmp_path, Clock(), randomness) as access:
+    random_octets: Any = bytes
+    with Access(tmp_path, Clock(), random_octets) as access:
         asyncio.run(leave(access))
         may_go_on.set()
-    with Access(tmp_path, Clock(), randomness) as access:
+    with Access(tmp_path, Clock(), random_octets) as access:
         assert (2, "") == (access.recorded(), access.verify().wrong)

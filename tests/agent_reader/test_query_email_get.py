@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_reader.query import QueryRefused, email_get, parse_email_get
+from agent_reader.query import QueryRefused, parse_email_get
 from agent_reader.sync.mirror import FetchedMessage, MessageState
 from shared.identity import MAX_MESSAGE_OCTETS, blob_id, message_digest
 from shared.message import (
@@ -20,6 +20,7 @@ from shared.message import (
     email_json,
     parse,
 )
+from tests.agent_reader.email_get import email_get
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, mirrored, with_attachment
 
 GOLDEN = sorted(Path(__file__).parent.parent.glob("golden/*.eml"))

@@ -68,7 +68,7 @@ class Scripted:
         assert self.sync.round(self.session).whole
 
     def new_sync(self) -> Sync:
-        return Sync(self.mirror, None, structlog.get_logger(), terms=Terms(now=self.clock))
+        return Sync(self.mirror, None, structlog.get_logger(), terms=Terms(clock=self.clock))
 
     def round(self, sync: Sync | None = None) -> tuple[Round, list[bytes]]:
         """One round, and which mailboxes were opened for it."""

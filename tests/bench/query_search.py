@@ -14,11 +14,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from agent_reader.query import email_get
 from agent_reader.store.database import account_file
 from agent_reader.sync.mirror import MessageState
 from shared.message import JSON
 from tests.agent_reader import synced
+from tests.agent_reader.email_get import email_get
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, mirrored
 
 _DEFAULT_MESSAGES: Final = 10_000

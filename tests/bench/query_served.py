@@ -244,7 +244,7 @@ def _serve(folder: Path) -> None:
             blobs=BlobReader({}, cache, _CACHE_OCTETS),
             watch=StateWatch(),
             log=structlog.wrap_logger(structlog.PrintLogger(sys.stderr)),
-            randomness=token_bytes,
+            random_octets=token_bytes,
         )
         server = uvicorn.Server(
             uvicorn.Config(_BesideRaw(app), http=BoundedProtocol, log_level="error", access_log=False, lifespan="off")

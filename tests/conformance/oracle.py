@@ -21,7 +21,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_reader.query import email_get
+from tests.agent_reader.email_get import email_get
 from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, id_of
 from tests.servers.cyrus import Cyrus
 

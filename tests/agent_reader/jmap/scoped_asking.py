@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agent_reader.jmap.capabilities import DEFAULT_LIMITS, KNOWN_CAPABILITIES
+from agent_reader.door.limits import DEFAULT_LIMITS
+from agent_reader.jmap.capabilities import KNOWN_CAPABILITIES
 from agent_reader.scope import Depth, Scope
 from tests.agent_reader.jmap.scoped_world import ACCOUNT, Letter, World
 

@@ -236,18 +236,18 @@ class World:
 def world(folder: Path) -> Iterator[World]:
     """The world, mirrored and served over ASGI with one token for each scope."""
     numbers = itertools.count(1)
-    randomness = lambda length: next(numbers).to_bytes(length)  # noqa: E731 - one line, one use
+    random_octets = lambda length: next(numbers).to_bytes(length)  # noqa: E731 - one line, one use
     clock = lambda: NOW  # noqa: E731 - one line, one use
     watch = StateWatch()
     empty_access(folder / "store")
     for account in (ACCOUNT, OTHER_ACCOUNT):
         empty_index(folder / "store", account)
-    store = Store(folder / "store", clock, randomness=randomness, announce=watch.announce)
+    store = Store(folder / "store", clock, random_octets=random_octets, announce=watch.announce)
     cache = BlobCache(folder / "blobs", 1024 * 1024)
     log = structlog.wrap_logger(CapturingLogger(), processors=[lambda _logger, _name, event: event])
     uids = itertools.count(1)
     try:
-        with Access(folder / "store", clock, randomness) as access:
+        with Access(folder / "store", clock, random_octets) as access:
             tokens = {name: access.create_token("clerk", scope=scope).text for name, scope in SCOPES.items()}
             shelf: dict[tuple[str, int], bytes] = {}
             made = World(store, access, tokens, letters(), watch, shelf, lambda: next(uids))
@@ -259,7 +259,7 @@ def world(folder: Path) -> Iterator[World]:
                 blobs=BlobReader({ACCOUNT: made, OTHER_ACCOUNT: made}, cache, 8 * 1024 * 1024),
                 watch=watch,
                 log=log,
-                randomness=randomness,
+                random_octets=random_octets,
             )
             for account in (ACCOUNT, OTHER_ACCOUNT):
                 mirror = store.account(account)

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from agent_reader.door.limits import Limits
 from agent_reader.jmap.asking import Asking
-from agent_reader.jmap.capabilities import CORE, MAIL, Limits
+from agent_reader.jmap.capabilities import CORE, MAIL
 from agent_reader.jmap.methods import METHODS, Method, Read
 from agent_reader.jmap.reads import answer_email_get
 from agent_reader.query.patience import Abandoned

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from agent_reader.door.limits import Limits
 from agent_reader.jmap.asking import Asking
-from agent_reader.jmap.capabilities import AGENT, CORE, MAIL, Limits
+from agent_reader.jmap.capabilities import AGENT, CORE, MAIL
 from agent_reader.jmap.parsing import answer_email_parse
 from agent_reader.jmap.queries import answer_snippets
 from agent_reader.jmap.reads import answer_email_get
@@ -227,7 +228,8 @@ _BLOB_IDS = [blob_id(message_digest(each)) for each in MESSAGES]
 @pytest.mark.parametrize(
     ("function", "arguments", "using", "reads"),
     [
-        (answer_email_get, {"ids": _EMAIL_IDS}, {CORE, MAIL}, True),
+        (answer_email_get, {"ids": _EMAIL_IDS, "properties": ["bodyStructure"]}, {CORE, MAIL}, True),
+        (answer_email_get, {"ids": _EMAIL_IDS}, {CORE, MAIL}, False),
         (answer_email_get, {"ids": _EMAIL_IDS, "properties": ["subject", "preview"]}, {CORE, MAIL}, False),
         (answer_email_get, {"ids": _EMAIL_IDS, "properties": ["newText"]}, {CORE, MAIL, AGENT}, True),
         (answer_email_get, {"ids": _EMAIL_IDS, "properties": ["subject"]}, {CORE, MAIL, AGENT}, False),
@@ -272,7 +274,7 @@ class LookingRoom(ReadingRoom):
 @pytest.mark.parametrize(
     ("function", "arguments", "using"),
     [
-        (answer_email_get, {"ids": _EMAIL_IDS}, {CORE, MAIL}),
+        (answer_email_get, {"ids": _EMAIL_IDS, "properties": ["bodyStructure"]}, {CORE, MAIL}),
         (answer_email_get, {"ids": _EMAIL_IDS, "properties": ["bodyValues"]}, {CORE, MAIL, AGENT}),
         (answer_email_parse, {"blobIds": _BLOB_IDS}, {CORE, MAIL}),
         (answer_email_parse, {"blobIds": _BLOB_IDS, "properties": ["newText"]}, {CORE, MAIL, AGENT}),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_reader.jmap.capabilities import DEFAULT_LIMITS
+from agent_reader.door.limits import DEFAULT_LIMITS
 from agent_reader.scope import Depth, Scope
 from agent_reader.sync.mirror import FetchedMessage, MessageState
 from shared.identity import MAX_MESSAGE_OCTETS, email_id, message_digest, unprovable_email_id

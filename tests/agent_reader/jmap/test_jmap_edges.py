@@ -16,7 +16,8 @@ import httpx
 import pytest
 import uvicorn
 
-from agent_reader.jmap.capabilities import CORE, MAIL, Limits
+from agent_reader.door.limits import Limits
+from agent_reader.jmap.capabilities import CORE, MAIL
 from agent_reader.jmap.methods import METHODS, Read
 from tests.agent_reader.served import ACCOUNT, House, house
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
+from agent_reader.door.limits import Limits
 from agent_reader.jmap.asking import Asking
-from agent_reader.jmap.capabilities import CORE, MAIL, Limits
+from agent_reader.jmap.capabilities import CORE, MAIL
 from agent_reader.jmap.queries import answer_email_query
 from agent_reader.jmap.sheet import Sheet
 from agent_reader.query import BlobCache, BlobReader
@@ -46,12 +47,18 @@ TWICE = (
     b"From: first@example.org\r\nFrom: last@example.org\r\nSubject: one\r\nX-A: 1\r\nSUBJECT: two\r\nx-a: 2\r\n"
     b"Message-ID: <twice@example.org>\r\nReferences: <a@x> <b@x>\r\n\r\nText.\r\n"
 )
+EVERY_FIELD = (
+    b"Message-ID: <every@x>\r\nIn-Reply-To: <before@x>\r\nReferences: <first@x> <before@x>\r\nSender: sender@x\r\n"
+    b"From: from@x\r\nTo: to@x\r\nCc: cc@x\r\nBcc: bcc@x\r\nReply-To: reply@x\r\nSubject: Every field\r\n"
+    b"Date: Tue, 3 Mar 2026 09:07:05 +0100\r\n\r\nText.\r\n"
+)
 MESSAGES = (
     octets(1, "An order", "I would like a teapot."),
     octets(2, "Re: An order", "And cups.", In_Reply_To="<1@example.org>"),
     octets(3, "RE: [list] An order", "And more.", References="<1@example.org> <2@example.org>"),
     OUTER,
     TWICE,
+    EVERY_FIELD,
 )
 
 
@@ -122,9 +129,39 @@ async def test_dates_are_utc_sizes_are_octets_and_keywords_are_true(served: Hous
     email = await _got(served, MESSAGES[0], properties=["receivedAt", "size", "keywords", "mailboxIds", "sentAt"])
     assert "2026-11-29T11:01:00Z" == email["receivedAt"]
     assert len(MESSAGES[0]) == email["size"]
-    assert {"$seen": True} == email["keywords"]
-    assert [True] == list(email["mailboxIds"].values())
+    assert ["$seen"] == list(email["keywords"])
+    # Not 1, which Python takes for the same.
+    assert 1 == len(email["mailboxIds"])
+    assert all(value is True for value in (*email["keywords"].values(), *email["mailboxIds"].values()))
     assert email["sentAt"] is None
+
+
+# RFC 8621 §4.1.3: the header form that each is short for.
+CONVENIENT = {
+    "messageId": "header:Message-ID:asMessageIds",
+    "inReplyTo": "header:In-Reply-To:asMessageIds",
+    "references": "header:References:asMessageIds",
+    "sender": "header:Sender:asAddresses",
+    "from": "header:From:asAddresses",
+    "to": "header:To:asAddresses",
+    "cc": "header:Cc:asAddresses",
+    "bcc": "header:Bcc:asAddresses",
+    "replyTo": "header:Reply-To:asAddresses",
+    "subject": "header:Subject:asText",
+    "sentAt": "header:Date:asDate",
+}
+
+
+@pytest.mark.statement("124")
+async def test_each_convenient_property_is_the_header_form_that_it_is_short_for(served: House) -> None:
+    asked = [*CONVENIENT, *CONVENIENT.values()]
+    email = await _got(served, EVERY_FIELD, properties=asked)
+    values = [email[name] for name in CONVENIENT]
+    assert [email[form] for form in CONVENIENT.values()] == values
+    # All there, and no two alike.
+    assert len(CONVENIENT) == len({str(value) for value in values if value})
+    email = await _got(served, TWICE, properties=asked)
+    assert [email[form] for form in CONVENIENT.values()] == [email[name] for name in CONVENIENT]
 
 
 @pytest.mark.statement("120", "121", "123", "124")

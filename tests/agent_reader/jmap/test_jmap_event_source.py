@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from agent_reader.access import Agent
+from agent_reader.door.limits import DEFAULT_LIMITS
 from agent_reader.imap.values import MessageState
-from agent_reader.jmap.capabilities import DEFAULT_LIMITS
 from agent_reader.jmap.event_source import EventSources, States, Wish, id_of_states, parse_wish, states_of_id
 from agent_reader.scope import ORDINARY
 from shared.problem import Problem

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_reader.jmap.capabilities import CORE, KNOWN_CAPABILITIES, MAIL, SUBMISSION, Limits
+from agent_reader.door.limits import Limits
+from agent_reader.jmap.capabilities import CORE, KNOWN_CAPABILITIES, MAIL, SUBMISSION
 from agent_reader.jmap.methods import METHODS, Absent, Change, NoAccount, Read
 from agent_reader.scope import Scope
 from tests.agent_reader import synced

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agent_reader.jmap.capabilities import CORE, Limits
+from agent_reader.door.limits import Limits
+from agent_reader.jmap.capabilities import CORE
 from tests.agent_reader.served import ACCOUNT, House, house
 
 pytestmark = pytest.mark.anyio

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agent_reader.jmap.capabilities import CORE, MAIL, Limits
+from agent_reader.door.limits import Limits
+from agent_reader.jmap.capabilities import CORE, MAIL
 from tests.agent_reader.served import House, house
 
 pytestmark = pytest.mark.anyio

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from agent_reader.door.keeper import Places
+from agent_reader.door.limits import Limits
 from agent_reader.imap.values import Place
 from agent_reader.mcp.desk import Desk
 from agent_reader.mcp.door import McpDoor, beside
@@ -95,7 +96,7 @@ async def test_whoever_hangs_up_while_waiting_for_room_gives_the_place_back(
         with room.place(10**12):
             taken = len(room.noted)
             # No time ends it.
-            desk = replace(asked.desk, max_request_seconds=3_600.0)
+            desk = replace(asked.desk, limits=Limits(max_request_seconds=3_600.0))
             await hung_up(asked, desk, lambda: len(room.noted) > taken, path, body)
         assert [] == asked.house.access.reads("clerk")
         assert not asked.house.log.calls
@@ -254,21 +255,21 @@ def test_whoever_waits_for_room_for_a_message_holds_none_of_the_one_before(
 
 def test_a_call_that_takes_too_long_or_says_too_much_is_refused_as_at_the_other_door(tmp_path: Path) -> None:
     with desked(tmp_path) as asked:
-        hurried = Desked(replace(asked.desk, max_request_seconds=0.0), asked.house, asked.agent)
+        hurried = Desked(replace(asked.desk, limits=Limits(max_request_seconds=0.0)), asked.house, asked.agent)
         assert "took_too_long" == hurried.error("read_mail", ids=_IDS)
         assert "took_too_long" == hurried.error("read_attachment", id=_IDS[0])
-        short = Desked(replace(asked.desk, max_answer_octets=100), asked.house, asked.agent)
+        short = Desked(replace(asked.desk, limits=Limits(max_answer_octets=100)), asked.house, asked.agent)
         assert "answer_too_large" == short.error("list_mailboxes")
         assert [] == asked.house.access.reads("clerk")
 
 
 async def test_a_digest_that_takes_too_long_or_says_too_much_is_refused(tmp_path: Path) -> None:
     with desked(tmp_path) as asked:
-        for bounds, status, code in (
-            ({"max_request_seconds": 0.0}, b" 503 ", b"digest_too_slow"),
-            ({"max_answer_octets": 100}, b" 413 ", b"digest_too_large"),
+        for limits, status, code in (
+            (Limits(max_request_seconds=0.0), b" 503 ", b"digest_too_slow"),
+            (Limits(max_answer_octets=100), b" 413 ", b"digest_too_large"),
         ):
-            door = McpDoor(replace(asked.desk, **bounds), asked.house.access, Places())
+            door = McpDoor(replace(asked.desk, limits=limits), asked.house.access, Places())
             async with served(beside(door, asked.house.app)) as address:
                 client = await asyncio.to_thread(posting, address, asked.house.token, "/agent/digest", {"peek": False})
                 with client:
