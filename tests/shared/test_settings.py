@@ -123,3 +123,49 @@ def test_a_login_has_one_source_of_its_secret() -> None:
     for both in ({}, {"secret_file": "/x", "secret_command": ["x"]}):
         with pytest.raises(ConfigurationError, match="secret_file"):
             settings_from(raw | both, ImapLogin, "reader.toml")
+
+
+class _Typed(Section):
+    most: int = 1
+    dangerous: bool = False
+    share: float = 0.5
+    folders: tuple[Path, ...] = ()
+
+
+@pytest.mark.parametrize(
+    "text", ["most = true", 'most = "1"', "most = 1.0", 'dangerous = "on"', "dangerous = 1", "share = true"]
+)
+def test_a_value_of_another_kind_than_its_keys_is_no_value_of_it(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "example.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=f"`{text.split(maxsplit=1)[0]}`: must be"):
+        load_settings(path, _Typed)
+
+
+def test_a_value_of_its_keys_kind_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "example.toml"
+    path.write_text('most = 2\ndangerous = true\nshare = 1\nfolders = ["/a"]\n')
+    assert _Typed(most=2, dangerous=True, share=1.0, folders=(Path("/a"),)) == load_settings(path, _Typed)
+    path.write_text("folders = [1979-05-27]\n")
+    with pytest.raises(ConfigurationError, match="`folders.0`: must be"):
+        load_settings(path, _Typed)
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "meant"),
+    [
+        ('name = "x"\ninner = { prt = 1 }\n', "unknown key `inner.prt` (1 more", "`port`"),
+        ('nam = "x"\ninner = { port = 1 }\n', "unknown key `nam` (1 more", "`name`"),
+        ('name = "x"\ninner = { port = 1 }\npasword = "y"\n', "unknown key `pasword`.", "`password`"),
+    ],
+)
+def test_a_misspelled_key_is_the_one_that_is_named_with_what_was_meant(
+    tmp_path: Path, text: str, named: str, meant: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        _load(tmp_path, text)
+    assert named in caught.value.what
+    assert f"Did you mean {meant}? " in caught.value.fix
+    with pytest.raises(ConfigurationError) as caught:
+        _load(tmp_path, 'name = "x"\ninner = { port = 1 }\nzzz = "y"\n')
+    assert "Did you mean" not in caught.value.fix
