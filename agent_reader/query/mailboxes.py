@@ -4,16 +4,14 @@ The tree follows the names that IMAP shows. Where a parent is not listed the mai
 that is, and its name holds the rest of the path; nothing is made up, and a name can make no loop.
 """
 
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from agent_reader.query.errors import invalid
 from agent_reader.query.results import GetResult
+from agent_reader.store.mailbox_names import net_unicode
 from agent_reader.store.snapshot import MailboxCounts, Snapshot, StoredMailbox
-from shared import ijson
 from shared.message import JSON
 
 PROPERTIES: Final = (
@@ -29,8 +27,6 @@ PROPERTIES: Final = (
     "myRights",
     "isSubscribed",
 )
-
-_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 _COUNTS: Final = frozenset({"totalEmails", "unreadEmails", "totalThreads", "unreadThreads"})
 
@@ -112,7 +108,7 @@ def mailbox_places(mailboxes: Sequence[StoredMailbox]) -> dict[int, MailboxPlace
     for mailbox in mailboxes:
         parent, name = _parent(mailbox, by_name)
         parent_id = parent.id if parent else None
-        name = _unlike_siblings(_net_unicode(name), parent_id, names_taken)
+        name = _unlike_siblings(net_unicode(name), parent_id, names_taken)
         role = next((role for role in _roles(mailbox) if role not in roles_taken), None)
         if role:
             roles_taken.add(role)
@@ -137,12 +133,6 @@ def _parent(mailbox: StoredMailbox, by_name: Mapping[str, StoredMailbox]) -> tup
             return parent, rest
         end = mailbox.name.rfind(delimiter, 0, end)
     return None, mailbox.name
-
-
-def _net_unicode(name: str) -> str:
-    """RFC 8621 §2: a name is Net-Unicode (RFC 5198 §2), which has neither control characters nor noncharacters."""
-    interchanged = ijson.without_noncharacters(name.encode("utf-8", "replace")).decode()
-    return _CONTROLS.sub("\ufffd", unicodedata.normalize("NFC", interchanged))
 
 
 def _unlike_siblings(name: str, parent_id: str | None, taken: set[tuple[str | None, str]]) -> str:

@@ -117,6 +117,7 @@ def _has_changes(connection: apsw.Connection, number: int) -> bool:
 
 def _rows(connection: apsw.Connection, data_type: DataType, begin: _Place) -> Iterator[tuple[_Place, str, ChangeKind]]:
     """Each change from there on, in order, with the place just before it."""
+    created = _mailboxes_created(connection, begin) if data_type is DataType.MAILBOX else {}
     rows = connection.execute(
         "SELECT state, id, kind FROM changes WHERE type = ? AND state >= ? ORDER BY state, id",
         (data_type.value, begin.number),
@@ -125,6 +126,19 @@ def _rows(connection: apsw.Connection, data_type: DataType, begin: _Place) -> It
     for state, object_id, kind in rows:
         if state != number:
             number, done = int(state), 0
-        if (number, done) >= (begin.number, begin.rows):
+        if (number, done) >= (begin.number, begin.rows) and number >= created.get(object_id, 0):
             yield _Place(number, done), str(object_id), ChangeKind(kind)
         done += 1
+
+
+def _mailboxes_created(connection: apsw.Connection, begin: _Place) -> dict[str, int]:
+    """The number of the state in which each new Mailbox came.
+
+    A view of a scope says that counts changed wherever a Thread of the Email is now, also of what came later; RFC 8620
+    §5.2 has nothing updated before it is created.
+    """
+    rows = connection.execute(
+        "SELECT id, max(state) FROM changes WHERE type = 'Mailbox' AND kind = 'created' AND state >= ? GROUP BY id",
+        (begin.number,),
+    )
+    return {str(mailbox_id): int(state) for mailbox_id, state in rows}

@@ -7,7 +7,6 @@ is. UIDVALIDITY alone is no evidence: many servers give all mailboxes the same.
 """
 
 import json
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -16,6 +15,7 @@ import apsw
 from agent_reader.imap.values import canonical_name
 from agent_reader.store import emails, threads
 from agent_reader.store.changes import ChangeKind
+from agent_reader.store.mailbox_names import net_unicode
 from agent_reader.store.writing import Writing
 from agent_reader.sync.mirror import KnownMailbox, ListedMailbox, MailboxStatus
 
@@ -48,6 +48,12 @@ _UNTOLD: Final = frozenset(
 # left behind or a restart is over within an hour; whoever deleted a message should not find it here the next day. The
 # price: what was moved there comes in as created when the mailbox can be read again.
 _HELD_AT_MOST_SECONDS: Final = 3600
+
+# A key names one mailbox for as long as changes may speak of it: where Emails were before they left it, at the latest.
+_FREE_KEY: Final = (
+    "SELECT max(coalesce((SELECT max(key) FROM mailboxes), 0), "
+    "coalesce((SELECT max(b.value) FROM email_changes c, json_each(c.mailboxes_before) b), 0)) + 1"
+)
 
 _TRASH: Final = "\\trash"
 
@@ -220,7 +226,8 @@ def note_moved_places(writing: Writing) -> None:
     """
     if not writing.moved and not writing.attributes:
         return
-    alike = {_alike(name) for name in writing.moved}
+    # Siblings whose names are shown alike are told apart by a number.
+    alike = {net_unicode(name) for name in writing.moved}
     rows = list(
         writing.connection.execute("SELECT id, name, delimiter, attributes FROM mailboxes WHERE standing <> 'pending'")
     )
@@ -228,13 +235,8 @@ def note_moved_places(writing: Writing) -> None:
         # Which Threads count as unread depends on which Mailbox is the trash.
         bears_other_role = _TRASH in writing.attributes or (writing.attributes and _telling(json.loads(attributes)))
         above = {name[:end] for end in range(len(name)) if delimiter and name.startswith(delimiter, end)}
-        if bears_other_role or _alike(name) in alike or not writing.moved.isdisjoint(above):
+        if bears_other_role or net_unicode(name) in alike or not writing.moved.isdisjoint(above):
             writing.changes.note_by_others(str(mailbox_id))
-
-
-def _alike(name: str) -> str:
-    # Siblings that differ in normalisation alone are told apart by a number.
-    return unicodedata.normalize("NFC", name)
 
 
 def _destroy_held(writing: Writing, *, before_tick: int) -> None:
@@ -266,11 +268,13 @@ def _attributes(mailbox: ListedMailbox) -> str:
 
 def _insert(writing: Writing, mailbox: ListedMailbox, mailbox_id: str, *, pending: bool) -> None:
     standing = "pending" if pending else "listed"
-    key = writing.connection.execute(
-        "INSERT INTO mailboxes (handle, id, name, delimiter, attributes, subscribed, selectable, uidvalidity, uidnext, "
-        "highestmodseq, looked_tick, passed_over, standing) VALUES (?, ?, ?, ?, ?, ?, ?, NULL, 1, NULL, NULL, 0, ?) "
-        "RETURNING key",
+    key: int = writing.connection.execute(_FREE_KEY).get
+    writing.connection.execute(
+        "INSERT INTO mailboxes (key, handle, id, name, delimiter, attributes, subscribed, selectable, uidvalidity, "
+        "uidnext, highestmodseq, looked_tick, passed_over, standing) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, 1, NULL, NULL, 0, ?)",
         (
+            key,
             mailbox_id,
             mailbox_id,
             canonical_name(mailbox.name),
@@ -280,7 +284,7 @@ def _insert(writing: Writing, mailbox: ListedMailbox, mailbox_id: str, *, pendin
             int(is_selectable(mailbox.attributes)),
             standing,
         ),
-    ).get
+    )
     if not pending:
         _show(writing, key)
 

@@ -9,11 +9,13 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_reader.imap.values import ListedMailbox, MessageState
+from agent_reader.scope import Scope
 from shared.identity import email_id, message_digest
 from tests.agent_reader import synced
 from tests.agent_reader.served import ACCOUNT, NOW, OTHER_ACCOUNT, House, fetched, house, octets
@@ -56,6 +58,17 @@ class Living:
         for mailbox in mirror.mailboxes():
             mirror.looked(mailbox.id, max(mirror.states(mailbox.id), default=0) + 1, None)
         mirror.settle()
+
+    def list_mailboxes(self, *names: str) -> None:
+        """Have INBOX, Processed and these, all read to their end."""
+        mirror = self.served.store.account(ACCOUNT)
+        mirror.put_mailboxes(
+            [ListedMailbox(name, "/", frozenset(), subscribed=True) for name in ("INBOX", "Processed", *names)]
+        )
+        for mailbox in mirror.mailboxes():
+            if mailbox.uidvalidity is None:
+                mirror.restart(mailbox.id, next(self.numbers))
+        self.settle()
 
     async def state(self, kind: str = "Email") -> str:
         _, got = await self.served.one(f"{kind}/get", ids=[])
@@ -265,6 +278,46 @@ async def test_pages_of_one_end_at_the_present_state_with_every_id_and_none_dest
     assert await living.state(kind) == state == whole["newState"]
     assert len(created) == len(set(created))
     assert set(whole["created"]) == set(created) - set(destroyed)
+
+
+@pytest.mark.statement("62")
+async def test_no_mailbox_is_updated_before_it_is_created(living: Living) -> None:
+    start = await living.state("Mailbox")
+    living.list_mailboxes("Passing")
+    first, _ = living.deliver("Passing", subject="in many places")
+    between = await living.state("Mailbox")
+    living.deliver("INBOX", subject="in many places", In_Reply_To=f"<{first}@example.org>")
+    living.list_mailboxes()
+    living.list_mailboxes("New")
+    living.deliver("New", subject="in many places", In_Reply_To=f"<{first}@example.org>")
+    new, passing = await living.mailbox_id("New"), set[str]()
+    for since in (start, between):
+        seen, state, more = list[tuple[str, str]](), since, True
+        while more:
+            page = await living.changes("Mailbox", state, maxChanges=1)
+            seen += [(kind, each) for kind in ("created", "updated", "destroyed") for each in page[kind]]
+            state, more = page["newState"], page["hasMoreChanges"]
+        assert "created" == next(kind for kind, each in seen if each == new)
+        assert not [each for kind, each in seen if each == new and kind == "destroyed"]
+        passing |= {each for kind, each in seen if kind == "destroyed"}
+    assert 1 == len(passing)
+    living.list_mailboxes()
+
+
+@pytest.mark.statement("63")
+async def test_a_mailbox_of_a_former_name_is_not_taken_for_the_one_that_a_token_saw(tmp_path: Path) -> None:
+    with house(tmp_path) as served:
+        living = Living(served)
+        living.list_mailboxes("Passing")
+        served.token = served.access.create_token("narrow", scope=Scope(mailboxes=("INBOX", "Passing"))).text
+        living.deliver()
+        before, former = await living.state("Mailbox"), await living.mailbox_id("Passing")
+        living.list_mailboxes()
+        living.list_mailboxes("Passing")
+        now = await living.mailbox_id("Passing")
+        _, told = await served.one("Mailbox/changes", sinceState=before)
+        assert former != now
+        assert "cannotCalculateChanges" == told.get("type"), told
 
 
 @pytest.mark.statement("61", "63")
