@@ -23,6 +23,8 @@ class Connections:
 
     def __init__(self, sign_ins: SignIns | None = None, session_seconds: float = SESSION_SECONDS) -> None:
         self.sign_ins = sign_ins
+        # How many were ever opened; who uses them from one thread can tell by it how far a failure came.
+        self.opened_so_far = 0
         self._session_seconds = session_seconds
         self._open: set[GuardedClient] = set()
         self._lock = threading.Lock()
@@ -35,6 +37,7 @@ class Connections:
         """
         client = self._signed_in(login, table)
         with self._lock:
+            self.opened_so_far += 1
             self._open.add(client)
         try:
             yield client

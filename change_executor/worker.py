@@ -7,6 +7,7 @@ later and never holds up the others. Only one worker runs on a journal.
 import fcntl
 import os
 import threading
+import time
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -37,7 +38,7 @@ from change_executor.lifecycle import OPEN, Event
 from change_executor.looking import Looker
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.reconcile import Reconcile
-from change_executor.retrying import FIRST_RETRY, Retry
+from change_executor.retrying import FIRST_RETRY, Retry, Servers
 from change_executor.steps import end, wait
 from change_executor.switch import is_frozen
 from shared.proposal import State
@@ -168,16 +169,15 @@ class Worker:
         if self._put_in_order(seen):
             seen = self._look()
         self._forget()
-        servers_down: set[str] = set()
-        work = self._work(seen)
+        servers, work = Servers(), self._work(seen)
         begun: Counter[State] = Counter()
         for done, proposal in enumerate(work, start=1):
             if self._ending.is_set():
                 return 0.0
             # Where a server is down all that waits for it is told so now: each pass waits in vain for it once more.
-            if begun[proposal.state] < MOST_AT_ONCE or self._credential(proposal) in servers_down:
+            if begun[proposal.state] < MOST_AT_ONCE or self._credential(proposal) in servers.in_trouble:
                 begun[proposal.state] += 1
-                self._attend(proposal, servers_down)
+                self._attend(proposal, servers)
             # Evidence takes a second each: a person who approved meanwhile does not wait for all of it.
             if proposal.state is State.PENDING and done < len(work):
                 return 0.0
@@ -226,8 +226,13 @@ class Worker:
         wanted = {_key(each) for each in found}
         self._retries = {key: retry for key, retry in self._retries.items() if key in wanted}
         due = [each for each in found if self._is_due(each, now, stopped=seen.stopped)]
-        # What a person waits for comes first: moves, then doubts, then what is to be shown.
-        return sorted(due, key=lambda proposal: _DONE_IN.index(proposal.state))
+        return sorted(due, key=self._rank)
+
+    def _rank(self, proposal: Proposal) -> tuple[bool, int, int]:
+        # What a person waits for comes first: moves, then doubts, then what is to be shown. And what has failed comes
+        # after what has not, or one message that no server can tell of would be in the way of all.
+        retry = self._retries.get(_key(proposal))
+        return proposal.state is State.PENDING, 0 if retry is None else retry.tried, _DONE_IN.index(proposal.state)
 
     def _is_due(self, proposal: Proposal, now: datetime, *, stopped: bool) -> bool:
         if proposal.waiting_code == Waiting.STOPPED:
@@ -235,10 +240,11 @@ class Worker:
         retry = self._retries.get(_key(proposal))
         return retry is None or not retry.holds(now)
 
-    def _attend(self, proposal: Proposal, servers_down: set[str]) -> None:
-        credential = self._credential(proposal)
+    def _attend(self, proposal: Proposal, servers: Servers) -> None:
+        credential, began, opened = self._credential(proposal), time.monotonic(), self._connections.opened_so_far
+        is_tried = credential not in servers.in_trouble
         try:
-            if credential in servers_down:
+            if not is_tried:
                 self._wait_for_server(proposal)
             else:
                 self._step(proposal)
@@ -252,10 +258,11 @@ class Worker:
             return
         after = self._read(proposal.id)
         self._tell_waiting(proposal, after)
-        if after.waiting_code == Waiting.MAIL_SERVER_UNREACHABLE and credential is not None:
-            servers_down.add(credential)
+        if is_tried and after.waiting_code == Waiting.MAIL_SERVER_UNREACHABLE and credential is not None:
+            signed_in = self._connections.opened_so_far > opened
+            servers.failed(credential, signed_in=signed_in, seconds=time.monotonic() - began)
         if after.state is proposal.state and _wants_work(after):
-            self._retry_later(after)
+            self._retry_later(after, counts=is_tried or servers.in_trouble.get(credential or "", False))
 
     def _credential(self, proposal: Proposal) -> str | None:
         queue = self._settings.queue(proposal.queue)
@@ -294,13 +301,13 @@ class Worker:
         with self._journal.reading() as connection:
             return read_proposal(connection, proposal_id)
 
-    def _retry_later(self, proposal: Proposal) -> None:
+    def _retry_later(self, proposal: Proposal, *, counts: bool = True) -> None:
         if proposal.waiting_code == Waiting.STOPPED:
             # Due once it is released, which wakes us. A deadline that nobody attends to would let us sleep no more.
             self._retries.pop(_key(proposal), None)
             return
         now = self._journal.now()
-        retry = Retry.after(self._retries.get(_key(proposal)), now)
+        retry = Retry.after(self._retries.get(_key(proposal)), now, was_tried=counts)
         due = self._held_until(proposal) or retry.due
         if proposal.waiting_code == Waiting.QUIET_TIME:
             with self._journal.reading() as connection:

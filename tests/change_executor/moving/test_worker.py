@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from datetime import timedelta
 from functools import partial
@@ -30,6 +31,7 @@ from tests.change_executor.journal.clock import new_proposal
 from tests.change_executor.moving.office import PATIENCE, Office
 from tests.change_executor.moving.workshop import PERSON, QUIET_SECONDS, Workshop
 from tests.fakes.reader import FakeReader
+from tests.servers.altering_proxy import AlteringProxy
 from tests.servers.proxy import BreakingProxy, BreakPoint
 
 if TYPE_CHECKING:
@@ -253,6 +255,32 @@ def test_a_server_that_is_down_is_waited_for_once_a_pass(office: Office) -> None
     for _ in range(2):
         office.worker.pass_once()
     assert {("applied", "moved", None)} == {office.workshop.told(each) for each in proposals}
+
+
+def test_g10_messages_that_the_server_cannot_tell_of_hold_up_no_other(
+    dovecot: Dovecot, tmp_path: Path, reader: FakeReader
+) -> None:
+    def alter(line: bytes) -> bytes:
+        # Two messages have a date that is none; whoever asks for them gets no answer that can be read.
+        damaged = re.search(rb"UID [12] ", line) and b"INTERNALDATE" in line
+        return re.sub(rb'INTERNALDATE "..', b'INTERNALDATE "99', line) if damaged else line
+
+    letters = [b"Subject: %d\r\n\r\nhello\r\n" % number for number in range(5)]
+    with AlteringProxy(dovecot.port, alter) as proxy:
+        office = Office(dovecot, tmp_path, reader, port=proxy.port)
+        for octets in letters[:2]:
+            dovecot.deliver("Processed", octets)
+        approved = [office.workshop.approved(office.deliver(each), each) for each in letters[:4]]
+        uid, pending = office.deliver(letters[4]), office.propose(letters[4], 100)
+        reader.locates((dovecot.snapshot()["Incoming"].uidvalidity, uid))
+        for _ in range(3):
+            _pass_all(office)
+            office.workshop.clock.advance(minutes=6)
+        bad, good = approved[:2], approved[2:]
+        assert {("approved", None, "mail_server_unreachable")} == {office.workshop.told(each) for each in bad}
+        assert {("applied", "moved", None)} == {office.workshop.told(each) for each in good}
+        assert office.workshop.proposal(pending).evidence is not None
+        office.close()
 
 
 def _pass_all(office: Office) -> None:
