@@ -12,7 +12,8 @@ NOON = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 
 
 def test_the_pauses_grow_to_a_bound_with_what_was_tried_and_not_with_what_was_put_off() -> None:
-    retry, pauses = None, []
+    retry: Retry | None = None
+    pauses: list[float] = []
     for _ in range(10):
         assert Retry.after(retry, NOON).due == Retry.after(retry, NOON, was_tried=False).due
         put_off = Retry.after(retry, NOON, was_tried=False)
