@@ -146,6 +146,22 @@ def test_a_filter_that_is_missing_means_everything(account: Mirrored) -> None:
     assert (set(map(id_of, LETTERS)), len(LETTERS)) == (set(result.ids), result.total)
 
 
+@pytest.mark.statement("154")
+def test_a_keyword_is_of_the_characters_that_imap_lets_it_be_of(account: Mirrored) -> None:
+    """RFC 8621 §4.1.1."""
+    visible = set(map(chr, range(0x21, 0x7F)))
+    legal = visible - set('(){]%*"\\')
+    for character in sorted(visible | {" ", "\x7f", "\t", "é"}):
+        if character in legal:
+            assert () == account.query(filter={"hasKeyword": f"x{character}"}).ids
+        else:
+            with pytest.raises(QueryRefused, match="invalidArguments"):
+                account.query(filter={"hasKeyword": f"x{character}"})
+    assert () == account.query(filter={"hasKeyword": "x" * 255}).ids
+    with pytest.raises(QueryRefused, match="invalidArguments"):
+        account.query(filter={"hasKeyword": "x" * 256})
+
+
 @pytest.mark.statement("156")
 def test_has_attachment_finds_those_whose_property_says_so(account: Mirrored) -> None:
     found = {wanted: set(account.query(filter={"hasAttachment": wanted}).ids) for wanted in (True, False)}
