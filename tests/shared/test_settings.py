@@ -147,7 +147,7 @@ def test_a_value_of_its_keys_kind_is_taken(tmp_path: Path) -> None:
     path.write_text('most = 2\ndangerous = true\nshare = 1\nfolders = ["/a"]\n')
     assert _Typed(most=2, dangerous=True, share=1.0, folders=(Path("/a"),)) == load_settings(path, _Typed)
     path.write_text("folders = [1979-05-27]\n")
-    with pytest.raises(ConfigurationError, match="`folders.0`: must be"):
+    with pytest.raises(ConfigurationError, match=r"`folders\.0`: must be"):
         load_settings(path, _Typed)
 
 
