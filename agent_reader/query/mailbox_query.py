@@ -9,7 +9,7 @@ from agent_reader.query.changes import QueryChanges, cannot_calculate, too_many_
 from agent_reader.query.emails import COLLATIONS, MAX_LIMIT
 from agent_reader.query.errors import QueryRefused, invalid
 from agent_reader.query.filters import MAX_CONDITIONS, MAX_DEPTH
-from agent_reader.query.mailboxes import mailbox_places, sort_order_of
+from agent_reader.query.mailboxes import in_order, mailbox_places, sort_order_of
 from agent_reader.query.results import QueryResult
 from agent_reader.store.change_log import CannotCalculateChanges
 from agent_reader.store.changes import DataType
@@ -218,9 +218,7 @@ _SORT_KEYS: Final[Mapping[str, SortKey]] = {
 
 
 def _parse_sort(untrusted: JSON) -> tuple[_Comparator, ...]:
-    if untrusted is None:
-        untrusted = [{"property": "sortOrder"}, {"property": "name"}]
-    comparators = arguments.list_value("sort", untrusted)
+    comparators = () if untrusted is None else arguments.list_value("sort", untrusted)
     if len(comparators) > _MAX_COMPARATORS:
         raise QueryRefused("unsupportedSort", f"sort: has more than {_MAX_COMPARATORS} comparators.", ("sort",))
     return tuple(_parse_comparator(arguments.object_value("sort", each)) for each in comparators)
@@ -263,16 +261,16 @@ def _mailboxes(snapshot: Snapshot) -> list[_Mailbox]:
             sort_order=sort_order_of(places[mailbox.key].role),
             is_subscribed=mailbox.subscribed,
         )
-        for mailbox in stored
+        for mailbox in in_order(stored, places)
     ]
 
 
 def _sorted(mailboxes: Sequence[_Mailbox], comparators: Sequence[_Comparator]) -> list[_Mailbox]:
-    """Sorted by the last comparator first: Python's sort keeps the order of what is equal. Ties go by id."""
-    in_order = sorted(mailboxes, key=lambda mailbox: mailbox.id)
+    """Sorted by the last comparator first: Python's sort keeps the order of what is equal."""
+    mailboxes = list(mailboxes)
     for comparator in reversed(comparators):
-        in_order.sort(key=comparator.key, reverse=not comparator.is_ascending)
-    return in_order
+        mailboxes.sort(key=comparator.key, reverse=not comparator.is_ascending)
+    return mailboxes
 
 
 def _as_tree(mailboxes: Sequence[_Mailbox]) -> list[_Mailbox]:
@@ -280,13 +278,13 @@ def _as_tree(mailboxes: Sequence[_Mailbox]) -> list[_Mailbox]:
     children: dict[str | None, list[_Mailbox]] = {}
     for mailbox in mailboxes:
         children.setdefault(mailbox.parent_id, []).append(mailbox)
-    in_order: list[_Mailbox] = []
+    walked: list[_Mailbox] = []
     waiting = children.get(None, [])[::-1]
     while waiting:
         mailbox = waiting.pop()
-        in_order.append(mailbox)
+        walked.append(mailbox)
         waiting.extend(reversed(children.get(mailbox.id, [])))
-    return in_order
+    return walked
 
 
 def _ancestors_are_kept(mailbox_id: str, parents: Mapping[str, str | None], kept: set[str]) -> bool:

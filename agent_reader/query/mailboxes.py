@@ -10,6 +10,7 @@ from typing import Final
 
 from agent_reader.query.errors import invalid
 from agent_reader.query.results import GetResult
+from agent_reader.store.fold import sort_order
 from agent_reader.store.mailbox_names import net_unicode
 from agent_reader.store.snapshot import MailboxCounts, Snapshot, StoredMailbox
 from shared.message import JSON
@@ -78,14 +79,14 @@ class MailboxPlace:
 def mailbox_get(
     snapshot: Snapshot, ids: Iterable[str] | None = None, properties: Sequence[str] | None = None
 ) -> GetResult:
-    """Answer Mailbox/get; `ids` None for all, `properties` None for all. Raises `QueryRefused`."""
+    """Answer Mailbox/get; `ids` None for all in order, `properties` None for all. Raises `QueryRefused`."""
     wanted = PROPERTIES if properties is None else tuple(dict.fromkeys(("id", *properties)))
     if not set(wanted) <= set(PROPERTIES):
         raise invalid("properties", f"a Mailbox has {', '.join(PROPERTIES)}.")
     mailboxes = snapshot.mailboxes()
     by_id = {mailbox.id: mailbox for mailbox in mailboxes}
-    asked = tuple(by_id) if ids is None else tuple(dict.fromkeys(ids))
     places = mailbox_places(mailboxes)
+    asked = dict.fromkeys((mailbox.id for mailbox in in_order(mailboxes, places)) if ids is None else ids)
     counts: Mapping[int, MailboxCounts] = {}
     if not _COUNTS.isdisjoint(wanted):
         trash = next((mailbox.key for mailbox in mailboxes if places[mailbox.key].role == "trash"), None)
@@ -114,6 +115,16 @@ def mailbox_places(mailboxes: Sequence[StoredMailbox]) -> dict[int, MailboxPlace
             roles_taken.add(role)
         places[mailbox.key] = MailboxPlace(name, parent_id, role)
     return places
+
+
+def in_order(mailboxes: Iterable[StoredMailbox], places: Mapping[int, MailboxPlace]) -> list[StoredMailbox]:
+    """Return Mailboxes as they are listed where no sort is asked for: by sortOrder, then by name, ties by id."""
+
+    def order(mailbox: StoredMailbox) -> tuple[int, str, str]:
+        place = places[mailbox.key]
+        return sort_order_of(place.role), sort_order(place.name), mailbox.id
+
+    return sorted(mailboxes, key=order)
 
 
 def sort_order_of(role: str | None) -> int:

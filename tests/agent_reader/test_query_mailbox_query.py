@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent_reader.query import QueryRefused, QueryResult, mailbox_query, parse_mailbox_query
+from agent_reader.query import QueryRefused, QueryResult, mailbox_get, mailbox_query, parse_mailbox_query
 from agent_reader.query.arguments import MAX_INT
 from agent_reader.sync.mirror import ListedMailbox
 from shared.message import JSON
@@ -90,6 +90,17 @@ def test_orders_and_trees(account: Mirrored) -> None:
     )
     assert "Äpfel Bitter Deep Süß INBOX mail Trash zebra" == _names(account, sort=BY_NAME, sortAsTree=True)
     assert "INBOX Trash Äpfel Bitter Deep Süß mail zebra" == _names(account, sortAsTree=True)
+
+
+@pytest.mark.statement("82", "97")
+def test_without_a_sort_mailboxes_come_as_mailbox_get_lists_them(account: Mirrored) -> None:
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        listed_by_get = tuple(mailbox["id"] for mailbox in mailbox_get(snapshot, properties=["id"]).list)
+    assert listed_by_get == _query(account).ids == _query(account, sort=[]).ids
+    with_a_role = set(_query(account, filter={"hasAnyRole": True}).ids)
+    ties: JSON = [{"property": "sortOrder", "isAscending": False}]
+    assert [*listed_by_get[2:], *listed_by_get[1::-1]] == list(_query(account, sort=ties).ids)
+    assert with_a_role == set(listed_by_get[:2])
 
 
 @pytest.mark.statement("98")

@@ -64,8 +64,9 @@ def test_roles_come_from_attributes_and_none_is_there_twice(account: Mirrored) -
         listed("Work/INBOX"),
     )
     with account.store.snapshot(ACCOUNT) as snapshot:
-        roles = [each["role"] for each in mailbox_get(snapshot, None, ["role"]).list]
-    assert roles == ["inbox", "sent", None, "junk", "trash", None]
+        roles = {each["name"]: each["role"] for each in mailbox_get(snapshot, None, ["name", "role"]).list}
+    assert ["INBOX", "Sent", "Spam", "Trash", "Sent Messages", "Work/INBOX"] == list(roles)
+    assert ["inbox", "sent", "junk", "trash", None, None] == list(roles.values())
 
 
 @pytest.mark.statement("88")
