@@ -7,18 +7,19 @@ from typing import Annotated, Final
 
 import typer
 
-from agent_reader.access_commands.reads import reads_app
-from agent_reader.access_commands.tokens import token_app
-from agent_reader.backup_commands import backup, restore
+from agent_reader.commands.backup import backup, restore
+from agent_reader.commands.downgrade import downgrade
+from agent_reader.commands.forget import forget
+from agent_reader.commands.reads import reads_app
+from agent_reader.commands.setup import setup
+from agent_reader.commands.showing import Config
+from agent_reader.commands.status import status
+from agent_reader.commands.tokens import token_app
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.doctor.command import doctor
-from agent_reader.downgrade_command import downgrade
-from agent_reader.forget_command import forget
 from agent_reader.relay.client_config import ClientKind, RelayCommand, client_config
 from agent_reader.relay.http_config import http_config
 from agent_reader.relay.options import READER_URL
-from agent_reader.setup_command import setup
-from agent_reader.status_command import status
 from shared.oauth_command import oauth_app
 from shared.settings import ConfigurationError, load_settings
 
@@ -38,8 +39,6 @@ app.command()(forget)
 _WRONG: Final = 2
 # Never the modules of the folder that an agent happens to work in: a project may hold a `typer.py` or an `mcp.py`.
 _AGAIN: Final = (sys.executable, "-I" if sys.flags.isolated else "-P")
-
-Config = Annotated[Path, typer.Option("--config", help="The configuration file.", metavar="PATH")]
 
 
 def main() -> None:
@@ -79,7 +78,7 @@ def parse_message(
     import secrets  # noqa: PLC0415 - with the rest
 
     from agent_reader.agent_text import Wanted  # noqa: PLC0415 - heavy
-    from agent_reader.parse_command import message_json, message_text, read_octets, write  # noqa: PLC0415 - heavy
+    from agent_reader.commands.parse import message_json, message_text, read_octets, write  # noqa: PLC0415 - heavy
 
     octets = read_octets(file, sys.stdin.buffer)
     if text:

@@ -37,6 +37,7 @@ from agent_reader.private_socket import make_app as make_private_app
 from agent_reader.query import BlobCache, BlobReader
 from agent_reader.state_watch import StateWatch
 from agent_reader.store.store import Store
+from agent_reader.sync.proven import FILE_NAME as PROVEN_NAME
 from agent_reader.sync.proven import ProvenLogins
 from agent_reader.sync.worker import Worker
 from shared.bounded_http import BACKLOG, BoundedProtocol
@@ -46,8 +47,7 @@ from shared.service_manager import ServiceManager, handed_over, signs_of_life
 from shared.settings import ConfigurationError
 from shared.time_and_chance import utc_now
 
-PROVEN_NAME: Final = "logins.json"
-BLOBS_NAME: Final = "blobs"
+_BLOBS_NAME: Final = "blobs"
 
 # FileDescriptorName= in the .socket units.
 JMAP_SOCKET: Final = "jmap"
@@ -74,7 +74,7 @@ def serve(settings: ReaderSettings, log: FilteringBoundLogger) -> None:
         identities = {account.id: account.named_by for account in settings.accounts}
         store = Store(folder, utc_now, announce=watch.announce, retention=retention, identities=identities)
         stack.callback(store.close)
-        cache = stack.enter_context(contextlib.closing(BlobCache(folder / BLOBS_NAME, settings.blobs.cache_octets)))
+        cache = stack.enter_context(contextlib.closing(BlobCache(folder / _BLOBS_NAME, settings.blobs.cache_octets)))
         early = stack.enter_context(_early_signals())
         given = handed_over()
         tcp = given.get(JMAP_SOCKET) or listening.bind_tcp(settings.server)

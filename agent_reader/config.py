@@ -107,6 +107,7 @@ class BlobSettings(Section):
 class ReadLogSettings(Section):
     """`[reads]`: the log of what each agent was shown; `keep_days` is how long a line is kept."""
 
+    # A year answers what a reviewer asks, and an index of who read what should not grow for ever.
     keep_days: Annotated[int, Field(ge=1, le=3_660)] = READS_KEPT_DAYS
 
     @property

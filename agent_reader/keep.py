@@ -9,7 +9,7 @@ from typing import Final
 
 _DAY_SECONDS: Final = 24 * 3600
 
-# Of what agents read: a year answers what a reviewer asks, and an index of who read what should not grow for ever.
+# Of what agents read; `[reads] keep_days` says why.
 READS_KEPT_DAYS: Final = 365
 
 

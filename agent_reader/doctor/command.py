@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 import typer
 
+from agent_reader.commands.showing import Config
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.doctor.rights import write_findings
 from shared.doctor.finding import Fault, Looking, Report
@@ -18,7 +19,7 @@ _COPYING: Final = "agent-reader-backup"
 
 
 def doctor(
-    config: Annotated[Path, typer.Option("--config", help="The configuration file.", metavar="PATH")] = DEFAULT_PATH,
+    config: Config = DEFAULT_PATH,
     probe: Annotated[
         bool,
         typer.Option(

@@ -3,9 +3,13 @@
 import json
 import threading
 from pathlib import Path
+from typing import Final
 
 from shared.imap_login import ImapLogin
 from shared.private_file import replace_private
+
+# Beside the index.
+FILE_NAME: Final = "logins.json"
 
 
 class ProvenLogins:

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from agent_reader import parse_command
 from agent_reader.__main__ import app
 from agent_reader.agent_text import Wanted
-from agent_reader.parse_command import message_json, message_text, read_octets
+from agent_reader.commands import parse as parse_command
+from agent_reader.commands.parse import message_json, message_text, read_octets
 from shared.fence import clean
 from shared.identity import MAX_MESSAGE_OCTETS
 from shared.message import BODY_PROPERTIES, CONTENT_PROPERTIES

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_reader.status_report import account_report, lines
+from agent_reader.commands.status_report import account_report, lines
 from agent_reader.store import Store
 from agent_reader.store.forgetting import accounts_with_files, forget_files
 from agent_reader.sync.mirror import SetAside

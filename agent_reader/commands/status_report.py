@@ -7,7 +7,7 @@ from typing import Final, Self
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from agent_reader.access_commands.showing import moment, shown
+from agent_reader.commands.showing import moment, shown
 from agent_reader.store.progress import MailboxProgress, Progress
 from agent_reader.store.status import Failure, MirrorStatus
 

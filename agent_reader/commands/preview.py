@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from agent_reader.access_commands.showing import moment, shown
+from agent_reader.commands.showing import moment, shown
 from agent_reader.config import ReaderSettings
 from agent_reader.scope import ORDINARY, Scope
 from agent_reader.store.database import account_file

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from agent_reader.access_commands.asked_scope import asked_budget, asked_lifetime, asked_note, asked_scope
-from agent_reader.access_commands.showing import Config, moment, opened_access, shown, tell
+from agent_reader.commands.asked_scope import asked_budget, asked_lifetime, asked_note, asked_scope
+from agent_reader.commands.showing import Config, moment, opened_access, shown, tell
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.scope import Depth, Scope
 from shared.settings import ConfigurationError, load_settings
@@ -131,7 +131,7 @@ def _state(token: "KnownToken") -> str:
 def _say_what_is_not_there(settings: ReaderSettings, scope: Scope) -> None:
     if scope.mailboxes is None:
         return
-    from agent_reader.access_commands.preview import unknown_mailboxes  # noqa: PLC0415 - heavy
+    from agent_reader.commands.preview import unknown_mailboxes  # noqa: PLC0415 - heavy
 
     for name in unknown_mailboxes(settings, scope):
         later = (
@@ -145,7 +145,7 @@ def _clean(text: str) -> str:
 
 
 def _print_preview(settings: ReaderSettings, scope: Scope) -> None:
-    from agent_reader.access_commands.preview import preview  # noqa: PLC0415 - heavy
+    from agent_reader.commands.preview import preview  # noqa: PLC0415 - heavy
     from agent_reader.listening import check_owner  # noqa: PLC0415 - heavy
 
     check_owner(settings.store.folder)

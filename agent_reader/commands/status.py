@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from agent_reader.access_commands.showing import Config
+from agent_reader.commands.showing import Config
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from shared.settings import load_settings
 from shared.time_and_chance import utc_now
 
 if TYPE_CHECKING:
-    from agent_reader.status_report import StatusReport
+    from agent_reader.commands.status_report import StatusReport
     from agent_reader.store import Store
 
 # A person sees it move, and the index is not asked for more than that.
@@ -48,7 +48,7 @@ def status(
 
 
 def _report(store: "Store", settings: ReaderSettings) -> "StatusReport":
-    from agent_reader.status_report import StatusReport, account_report, never_synced  # noqa: PLC0415 - heavy
+    from agent_reader.commands.status_report import StatusReport, account_report, never_synced  # noqa: PLC0415 - heavy
     from agent_reader.store.database import account_file  # noqa: PLC0415 - heavy
 
     accounts = []
@@ -71,7 +71,7 @@ def _report(store: "Store", settings: ReaderSettings) -> "StatusReport":
 
 def _draw(report: "StatusReport", *, over: int) -> int:
     """Print the report, on a terminal over the one before; how many lines it has."""
-    from agent_reader.status_report import lines  # noqa: PLC0415 - heavy
+    from agent_reader.commands.status_report import lines  # noqa: PLC0415 - heavy
 
     text = [line for account in report.accounts for line in lines(account, utc_now())]
     if over and sys.stdout.isatty():

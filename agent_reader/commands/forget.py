@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from agent_reader.access_commands.showing import Config
+from agent_reader.commands.showing import Config
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from shared.settings import ConfigurationError, load_settings
 
@@ -15,10 +15,9 @@ def forget(
     config: Config = DEFAULT_PATH,
 ) -> None:
     """Remove an account's index for good: texts, headers, ids and states. Refused while the reader runs."""
-    from agent_reader.app import PROVEN_NAME  # noqa: PLC0415 - heavy
     from agent_reader.listening import check_owner, sole_use_of  # noqa: PLC0415 - heavy
     from agent_reader.store.forgetting import accounts_with_files, forget_files  # noqa: PLC0415 - heavy
-    from agent_reader.sync.proven import ProvenLogins  # noqa: PLC0415 - heavy
+    from agent_reader.sync.proven import FILE_NAME, ProvenLogins  # noqa: PLC0415 - heavy
 
     settings = load_settings(config, ReaderSettings)
     folder = settings.store.folder
@@ -34,7 +33,7 @@ def forget(
         if not yes:
             typer.confirm(f"Remove the index of `{account}` for good?", abort=True)
         octets = forget_files(folder, account)
-        ProvenLogins(folder / PROVEN_NAME).forget(account)
+        ProvenLogins(folder / FILE_NAME).forget(account)
     typer.echo(f"The index of `{account}` is gone ({octets / 1_000_000:,.1f} MB).")
     typer.echo("The read log still names the messages that agents read, by ids alone; see `agent-reader reads`.")
     if any(each.id == account for each in settings.accounts):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from agent_reader.access_commands.showing import Config
+from agent_reader.commands.showing import Config
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from shared.settings import ConfigurationError, load_settings
 from shared.time_and_chance import utc_now
