@@ -11,6 +11,7 @@ import uvicorn
 from change_executor.accepting import ListenerProtocol
 from change_executor.peers import PeerUidGate
 from shared.bounded_http import BACKLOG
+from tests.servers.bounded import let_head_seconds_pass
 
 if TYPE_CHECKING:
     import socket
@@ -52,6 +53,10 @@ class Serving:
 
     def _run(self) -> None:
         asyncio.run(self._server.serve(sockets=[self._listener]))
+
+    def let_head_seconds_pass(self) -> None:
+        """See there."""
+        let_head_seconds_pass(self._server)
 
     def __enter__(self) -> Self:
         self._thread.start()

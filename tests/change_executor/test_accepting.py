@@ -11,6 +11,7 @@ import pytest
 
 from change_executor.accepting import ListenerProtocol
 from tests.change_executor.gated_server import Serving
+from tests.servers.bounded import NEVER_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,11 +47,12 @@ def test_a_connection_without_a_whole_request_head_is_closed(monkeypatch: pytest
 
 
 def test_a_head_that_never_ends_after_a_first_request_is_closed_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ListenerProtocol, "head_seconds", 0.2)
+    monkeypatch.setattr(ListenerProtocol, "head_seconds", NEVER_SECONDS)
     listener = socket.create_server(("127.0.0.1", 0))
-    with Serving(listener, frozenset({os.geteuid()})), connect(listener) as connection:
+    with Serving(listener, frozenset({os.geteuid()})) as serving, connect(listener) as connection:
         assert b"204" in answer(connection)
         connection.sendall(b"GET /")
+        serving.let_head_seconds_pass()
         assert is_closed(connection)
 
 

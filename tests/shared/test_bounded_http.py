@@ -16,9 +16,11 @@ import pytest
 import uvicorn
 
 from shared.bounded_http import BoundedProtocol, Peer, peer_of
+from tests.servers.bounded import NEVER_SECONDS, let_head_seconds_pass
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
+    from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 # Seconds; what is waited for takes a tenth of one.
 PATIENCE = 30.0
@@ -40,12 +42,14 @@ async def answering(scope: Scope, receive: Receive, send: Send) -> None:
 class Serving:
     """A real uvicorn on a thread of the test, with bounds of the test's own."""
 
-    def __init__(self, *, most: int = 300, head_seconds: float = 3_600.0) -> None:
+    def __init__(self, *, most: int = 300, head_seconds: float = NEVER_SECONDS) -> None:
         class Bounded(BoundedProtocol):
             max_connections = most
 
         Bounded.head_seconds = head_seconds
         self._listener = socket.create_server(("127.0.0.1", 0))
+        # Small, so that an answer leaves the process as its client takes it, and not for the kernel's memory.
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)
         config = uvicorn.Config(answering, http=Bounded, ws="none", lifespan="off", log_config=None, access_log=False)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=lambda: asyncio.run(self._server.serve(sockets=[self._listener])))
@@ -58,6 +62,25 @@ class Serving:
         self._server.should_exit = True
         self._thread.join(timeout=PATIENCE)
         self._listener.close()
+
+    def let_head_seconds_pass(self) -> None:
+        """See there."""
+        let_head_seconds_pass(self._server)
+
+    def await_answered(self) -> None:
+        """Wait until the answer of the only connection is in its buffer."""
+        pause = threading.Event()
+        for _ in range(int(PATIENCE * 100)):
+            requests: list[RequestResponseCycle | None] = [each.cycle for each in self.connections]
+            if any(each is not None and each.response_complete for each in requests):
+                return
+            pause.wait(0.01)
+        raise AssertionError("it was not answered")
+
+    def unsent(self) -> int:
+        """How much of the answer of the only connection its client has not taken."""
+        (connection,) = self.connections
+        return connection.transport.get_write_buffer_size()
 
     @property
     def connections(self) -> list[BoundedProtocol]:
@@ -241,7 +264,7 @@ def test_a_head_that_never_ends_is_waited_for_no_longer_than_that(sent: bytes) -
 
 
 def test_a_body_that_nobody_reads_does_not_keep_its_connection_by_trickling() -> None:
-    with Serving(head_seconds=0.3) as serving, serving.connect() as connection:
+    with Serving() as serving, serving.connect() as connection:
         ask(connection, fields="Content-Length: 1000000\r\n")
         assert b" 200 " in answer(connection)
         ended, pause = False, threading.Event()
@@ -251,6 +274,7 @@ def test_a_body_that_nobody_reads_does_not_keep_its_connection_by_trickling() ->
             with contextlib.suppress(TimeoutError):
                 try:
                     connection.sendall(b"x")
+                    serving.let_head_seconds_pass()
                     ended = connection.recv(1) == b""
                 except (ConnectionResetError, BrokenPipeError):
                     ended = True
@@ -261,25 +285,31 @@ def test_a_body_that_nobody_reads_does_not_keep_its_connection_by_trickling() ->
 
 
 def test_a_long_answer_is_not_cut_off_while_it_is_being_read() -> None:
-    with Serving(head_seconds=1.0) as serving, serving.connect(receive_octets=65_536) as connection:
+    with Serving() as serving, serving.connect(receive_octets=65_536) as connection:
         ask(connection, "/long")
-        received, pause = 0, threading.Event()
+        serving.await_answered()
+        received, looks, unsent = 0, 0, serving.unsent()
         while received < len(LONG_ANSWER):
             piece = connection.recv(262_144)
             assert piece, received
             received += len(piece)
-            # Some three seconds in all: several times what the next request would be waited for.
-            pause.wait(0.03)
+            # Each time that more was taken since: several times what the next request would be waited for.
+            if 0 < serving.unsent() < unsent:
+                serving.let_head_seconds_pass()
+                looks, unsent = looks + 1, serving.unsent()
+        assert looks > 3
+        serving.let_head_seconds_pass()
         assert is_closed(connection)
 
 
 @pytest.mark.parametrize("path", ["/long", "/pieces"])
 def test_an_answer_that_nobody_reads_is_given_up(path: str) -> None:
-    with Serving(most=1, head_seconds=0.1) as serving, serving.connect(receive_octets=65_536) as connection:
+    with Serving(most=1) as serving, serving.connect(receive_octets=65_536) as connection:
         ask(connection, path)
         assert connection.recv(1)
         pause = threading.Event()
         for _ in range(500):
+            serving.let_head_seconds_pass()
             with serving.connect() as other, contextlib.suppress(ConnectionResetError, BrokenPipeError):
                 ask(other)
                 if other.recv(1):

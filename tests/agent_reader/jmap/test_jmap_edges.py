@@ -21,8 +21,8 @@ from agent_reader.jmap.capabilities import CORE, MAIL
 from agent_reader.jmap.methods import METHODS, Read
 from tests.agent_reader.served import ACCOUNT, House, house
 
-LIMITS = Limits(max_size_request=65_536, max_concurrent_requests=2, max_body_seconds=2.0)
 SECONDS = 20
+LIMITS = Limits(max_size_request=65_536, max_concurrent_requests=2, max_body_seconds=SECONDS)
 
 
 class _Server(uvicorn.Server):
@@ -90,12 +90,17 @@ class Listening:
 
 
 @pytest.fixture
-def listening(tmp_path: Path) -> Iterator[Listening]:
+def limits() -> Limits:
+    return LIMITS
+
+
+@pytest.fixture
+def listening(tmp_path: Path, limits: Limits) -> Iterator[Listening]:
     gate = Gate(threading.Semaphore(0), threading.Event())
     read = METHODS["Mailbox/get"]
     assert isinstance(read, Read)
     methods = {**METHODS, "Mailbox/get": replace(read, function=gate.function)}
-    with house(tmp_path, limits=LIMITS, methods=methods) as served:
+    with house(tmp_path, limits=limits, methods=methods) as served:
         listener = socket.create_server(("127.0.0.1", 0))
         config = uvicorn.Config(
             served.app, http="h11", lifespan="off", log_config=None, access_log=False, ws="none", proxy_headers=False
@@ -182,6 +187,7 @@ def test_a_body_shorter_than_declared_gets_no_answer_and_keeps_no_place(listenin
     listening.until_there_is_room()
 
 
+@pytest.mark.parametrize("limits", [replace(LIMITS, max_body_seconds=0.5)], ids=[""])
 def test_a_body_that_trickles_is_ended(listening: Listening) -> None:
     with listening.connect() as client:
         client.sendall(listening.head(Content_Length="100") + b"{")

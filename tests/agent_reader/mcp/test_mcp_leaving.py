@@ -110,8 +110,9 @@ async def test_whoever_hangs_up_during_a_search_ends_it(tmp_path: Path, monkeypa
         def monotonic() -> float:
             looks[0] += 1
             # Past those of the beginning it is the search that looks at the clock: now its client is gone.
+            # A hundred looks follow: for longer than a busy machine takes to hear of it.
             if looks[0] > 2:
-                noticed.wait(0.05)
+                noticed.wait(0.3)
             return 0.0
 
         desk = replace(asked.desk, monotonic=monotonic)
