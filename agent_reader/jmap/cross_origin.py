@@ -12,7 +12,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _ALLOWED: Final = (
     ("Access-Control-Allow-Methods", "GET, HEAD, POST"),
-    ("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, Range, If-Range, If-None-Match"),
+    (
+        "Access-Control-Allow-Headers",
+        "Authorization, Content-Type, Last-Event-ID, Range, If-Range, If-Match, If-None-Match",
+    ),
     # Two hours: longer than any browser believes it, and short enough for an origin that is taken off the list.
     ("Access-Control-Max-Age", "7200"),
 )

@@ -9,6 +9,8 @@ from shared.message.syntax import comment_end
 _SPACES: Final = re.compile(r"[ \t\r\n]++")
 _QUOTED_OR_SPACES: Final = re.compile(r'("[^"\\]*+")|[ \t\r\n]++')
 _ANGLE_OR_QUOTED: Final = re.compile(r'(<[^<>]*+>)|"[^"\\]*+"')
+_FIRST_URL: Final = re.compile(r"[ \t\r\n]*+<([^<>]*+)>")
+_NEXT_URL: Final = re.compile(r"[ \t\r\n]*+,[ \t\r\n,]*+<([^<>]*+)>")
 _TO_COMMENT: Final = re.compile(r"(?:[^(<]++|<[^<>]*+>?)*+")
 
 
@@ -35,11 +37,17 @@ def _without_white_space(spelled: str) -> str:
 
 
 def parse_urls(text: str) -> tuple[str, ...] | None:
-    """Return the URLs without angle brackets, or None where the field is no list of them."""
-    pieces = list(_outside_comments(text))
-    urls = tuple(_SPACES.sub("", inside) for inside, is_bracketed in pieces if is_bracketed)
-    loose = any(piece.strip(" \t\r\n,") for piece, is_bracketed in pieces if not is_bracketed)
-    return urls if urls and all(urls) and not loose else None
+    """Return the URLs without angle brackets, or None where the field does not begin with one.
+
+    RFC 2369 §2: what follows a URL without a comma, or a comma without a URL, is left aside with all after it.
+    """
+    text = without_comments(text)
+    urls: list[str] = []
+    found = _FIRST_URL.match(text)
+    while found and (url := _SPACES.sub("", found[1])):
+        urls.append(url)
+        found = _NEXT_URL.match(text, found.end())
+    return tuple(urls) or None
 
 
 def _outside_comments(text: str) -> Iterator[tuple[str, bool]]:

@@ -36,7 +36,7 @@ async def test_a_preflight_of_a_configured_origin_is_answered_without_a_token(op
     assert (204, b"") == (response.status_code, response.content)
     assert ORIGIN == response.headers["access-control-allow-origin"]
     assert "POST" in response.headers["access-control-allow-methods"]
-    assert {"authorization", "content-type", "last-event-id", "range", "if-range", "if-none-match"} == {
+    assert {"authorization", "content-type", "last-event-id", "range", "if-range", "if-match", "if-none-match"} == {
         name.strip().lower() for name in response.headers["access-control-allow-headers"].split(",")
     }
     assert "access-control-allow-credentials" not in response.headers
