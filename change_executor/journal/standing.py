@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, or_, select
 
 from change_executor.errors import NoSuchProposal
 from change_executor.journal import moves, schema
@@ -26,15 +26,29 @@ class Standing(NamedTuple):
     being_moved: bool
 
 
+_proposed, _revoked = schema.events.alias(), schema.events.alias()
+_began: Final = (
+    select(func.min(_proposed.c.seq))
+    .where(_proposed.c.subject == _columns.id)
+    .correlate(schema.proposals)
+    .scalar_subquery()
+)
+# By their order in the chain, which no clock changes: an agent that has a new token was revoked all the same.
+_REVOKED_SINCE: Final = (
+    select(_revoked.c.seq)
+    .where(_revoked.c.subject == _columns.agent, _revoked.c.kind == "agent:revoke", _revoked.c.seq > _began)
+    .exists()
+)
+
 _STANDING: Final = Statement(
     select(
         schema.proposals,
         moves.begun_since(_columns.queue, bindparam("hour", type_=schema.UtcMicroseconds)).label("in_hour"),
         moves.begun_since(_columns.queue, bindparam("day", type_=schema.UtcMicroseconds)).label("in_day"),
-        select(schema.revoked_agents.c.name)
-        .where(schema.revoked_agents.c.name == _columns.agent)
-        .exists()
-        .label("revoked"),
+        or_(
+            select(schema.revoked_agents.c.name).where(schema.revoked_agents.c.name == _columns.agent).exists(),
+            _REVOKED_SINCE,
+        ).label("revoked"),
         select(schema.switches.c.name).where(schema.switches.c.name == "stop").exists().label("stopped"),
         moves.under_way_for_another(_columns.id, _columns.evidence).label("being_moved"),
     ).where(_columns.id == bindparam("wanted"))

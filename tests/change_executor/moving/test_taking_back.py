@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
 import pytest
 from sqlalchemy import select
 
 from change_executor.agents import revoke_agent, revoked_with_proposals, take_back
+from change_executor.intake.proposer_tokens import create_token
 from change_executor.journal import schema
 from change_executor.lifecycle import Event
 from change_executor.undoing import UndoRefusal, undo_proposals, undo_since
@@ -109,7 +111,7 @@ def test_another_agents_revocation_holds_up_nothing(workshop: Workshop) -> None:
     assert ("applied", "moved", None) == workshop.told(proposal)
 
 
-@pytest.mark.parametrize("by", ["the move", "the worker"])
+@pytest.mark.parametrize("by", ["the move", "the worker", "the move, although the agent has a new token"])
 def test_what_was_in_flight_is_concluded_and_then_taken_back(dovecot: Dovecot, tmp_path: Path, by: str) -> None:
     class KilledError(BaseException):
         pass
@@ -129,7 +131,9 @@ def test_what_was_in_flight_is_concluded_and_then_taken_back(dovecot: Dovecot, t
     second.clock.advance(seconds=QUIET_SECONDS)
     second.reconcile.reconcile(proposal)
     assert "approved" == second.proposal(proposal).state.value
-    if by == "the move":
+    if by != "the worker":
+        if by != "the move":
+            create_token(second.journal, agent="mailbot", queue="support", days=1, random_octets=secrets.token_bytes)
         second.apply.move(proposal)
     else:
         with second.journal.reading() as connection:
@@ -138,6 +142,10 @@ def test_what_was_in_flight_is_concluded_and_then_taken_back(dovecot: Dovecot, t
             take_back(writing, "mailbot", "executor")
     assert ("withdrawn", "agent_revoked", None) == second.told(proposal)
     assert {"Incoming": 1} == second.copies(mail(1))
+    if by not in {"the move", "the worker"}:
+        # What it asks for with its new token is moved.
+        next(second._numbers)
+        assert ("applied", "moved", None) == second.told(moved(second, 2))
     second.close()
 
 
