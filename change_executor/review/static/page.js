@@ -200,13 +200,15 @@ function showRow(said) {
   return true;
 }
 
-// What the page says of the decision that led here goes on with what becomes of it.
+// What the page says of the decisions that led here goes on with what becomes of them.
 function showWhatBecame(rows) {
-  const notice = find("[data-done]");
-  const said = notice && rows.find((row) => row.id === notice.dataset.done);
-  if (said) {
-    find("[data-words]", notice).textContent = said.done;
-    offerUndo(find(".undo", notice), said);
+  for (const said of rows) {
+    const place = find(`[data-done="${said.id}"]`);
+    if (!place) continue;
+    const state = find(".state", place);
+    find("[data-words]", place)?.replaceChildren(said.done);
+    if (state) Object.assign(state, { textContent: said.texts.state || said.done, className: `state ${said.tone}` });
+    offerUndo(find(".undo", place), said);
   }
   const count = document.getElementById("under-way-count");
   if (!count) return;

@@ -53,6 +53,24 @@ def test_what_is_under_way_tells_in_its_place_what_became_of_it(review_page: Rev
     assert [] == console_errors(page)
 
 
+def test_what_was_decided_together_tells_what_became_of_each_and_is_taken_back_there(
+    review_page: ReviewPage, signed_in: Page
+) -> None:
+    page, rows = signed_in, review_page.rows
+    quick, slow = rows.proposal(reading("Quick")), rows.proposal(reading("Slow"))
+    page.goto(f"{review_page.url}/together?p={quick.id}&p={slow.id}")
+    page.get_by_role("button", name="Approve all that are checked").click()
+    expect(page.get_by_role("heading", name="Decided 2")).to_be_visible()
+    rows.carry_out(quick.id)
+    expect(line(page, "Quick").locator(".state")).to_have_text(wording.STATES[State.APPLIED])
+    expect(line(page, "Slow").locator(".state")).to_have_text(wording.STATES[State.APPROVED])
+    # The form of a moment ago would be refused: what it takes back has changed.
+    line(page, "Quick").get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("It is being moved back.")).to_be_visible()
+    assert State.UNDOING is state(review_page, quick)
+    assert [] == console_errors(page)
+
+
 def test_a_new_line_is_appended_and_a_decided_one_marked_and_nothing_moves(
     review_page: ReviewPage, signed_in: Page
 ) -> None:
