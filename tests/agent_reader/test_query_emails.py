@@ -37,7 +37,7 @@ BOTH = letter(
     "--b\r\nContent-Type: text/html\r\n\r\n<p title='richtitle'>richword only here</p>\r\n--b--",
     subject="Two ways",
     to="carol@example.net",
-    headers={"Cc": '"Kitchen staff": Dan <dan@example.net>;', "Bcc": "eve@example.net"},
+    headers={"Cc": '"Kitchen staff": Dan <dan@example.net>;', "CC": "frank@x.org", "Bcc": "eve@example.net"},
     content_type="multipart/alternative; boundary=b",
 )
 LETTERS = (GERMAN, JAPANESE, INVOICE, HTML, BOTH)
@@ -109,6 +109,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
         ({"cc": "dan"}, [BOTH]),
         ({"cc": "'kitchen staff'"}, [BOTH]),
         ({"text": "kitchen"}, [BOTH]),
+        # In another field of that name.
+        ({"cc": "frank"}, [BOTH]),
         ({"bcc": "eve"}, [BOTH]),
         ({"text": "eve dan"}, [BOTH]),
         ({"hasAttachment": True}, [INVOICE]),
