@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from change_executor.apply import Apply
-from change_executor.connections import Connections
 from change_executor.lifecycle import Event
 from change_executor.mover import Mover
+from tests.change_executor.moving.impatient import Impatient
 from tests.change_executor.moving.workshop import QUIET_SECONDS, Workshop
 from tests.servers.processes import await_end, send
 from tests.servers.proxy import BreakingProxy, BreakPoint
@@ -92,8 +92,9 @@ def test_found_only_where_it_lay_waits_for_the_quiet_time(dovecot: Dovecot, tmp_
 def test_a_server_that_never_answers_leaves_a_doubt(dovecot: Dovecot, tmp_path: Path) -> None:
     with BreakingProxy(dovecot.port, b"UID MOVE", BreakPoint.BLACKHOLE) as proxy:
         workshop = Workshop(dovecot, tmp_path, port=proxy.port)
-        # The session's whole time, short for the test: the break comes from our side.
-        workshop.apply._mover = Mover(Connections(session_seconds=1.5))
+        # The break comes from our side: the session's whole time is over.
+        workshop.apply._mover = Mover(impatient := Impatient())
+        workshop.apply._checkpoint = lambda name: impatient.await_no_answer() if name == "move:before" else None
         proposal = workshop.approved(workshop.deliver())
         workshop.apply.move(proposal)
         assert ("doubtful", None, None) == workshop.told(proposal)
@@ -103,12 +104,15 @@ def test_a_server_that_never_answers_leaves_a_doubt(dovecot: Dovecot, tmp_path: 
 
 
 def test_an_orphaned_command_that_runs_late_is_not_repeated(dovecot: Dovecot, tmp_path: Path) -> None:
+    impatient = Impatient()
+
     def freeze(name: str) -> None:
         if name == "move:before":
             dovecot.freeze("executor")
+            impatient.await_no_answer()
 
     workshop = Workshop(dovecot, tmp_path, checkpoint=freeze)
-    workshop.apply._mover = Mover(Connections(session_seconds=1.5))
+    workshop.apply._mover = Mover(impatient)
     proposal = workshop.approved(workshop.deliver())
     workshop.apply.move(proposal)
     assert ("doubtful", None, None) == workshop.told(proposal)
@@ -127,17 +131,19 @@ def test_g6_two_queues_of_one_mailbox_do_not_move_a_message_at_the_same_moment(
 ) -> None:
     # MOVE is no claim: both succeed, and the message lies in two mailboxes of which neither queue knows the other's.
     frozen: list[int] = []
+    impatient = Impatient()
 
     def at(name: str) -> None:
         if not frozen and name == "move:before":
             frozen.extend(dovecot.freeze("executor"))
+            impatient.await_no_answer()
 
     workshop = Workshop(dovecot, tmp_path)
     (queue,) = workshop.settings.queues
     first, second = (queue.model_copy(update={"to": {role: queue.to[role]}}) for role in ("processed", "escalate"))
     settings = workshop.settings.model_copy(update={"queues": (first, second.model_copy(update={"id": "sales"}))})
     workshop.settings = workshop.reconcile._settings = settings
-    slow = Apply(workshop.journal, settings, Mover(Connections(session_seconds=1.5)), at)
+    slow = Apply(workshop.journal, settings, Mover(impatient), at)
     uid = workshop.deliver()
     processed, escalated = workshop.approved(uid), workshop.approved(uid, to="escalate", of_queue=1)
     slow.move(processed)
@@ -161,6 +167,7 @@ def test_g6_an_orphan_that_runs_after_the_quiet_time_is_found_where_it_put_the_m
     dovecot: Dovecot, tmp_path: Path, wakes: str, *, undo: bool
 ) -> None:
     frozen: list[int] = []
+    impatient = Impatient()
 
     def thaw() -> None:
         for pid in frozen:
@@ -170,6 +177,7 @@ def test_g6_an_orphan_that_runs_after_the_quiet_time_is_found_where_it_put_the_m
     def at(name: str) -> None:
         if not frozen and name == "move:before":
             frozen.extend(dovecot.freeze("executor"))
+            impatient.await_no_answer()
         elif name == wakes:
             thaw()
 
@@ -180,7 +188,7 @@ def test_g6_an_orphan_that_runs_after_the_quiet_time_is_found_where_it_put_the_m
         workshop.happen(proposal, Event.UNDO)
     act = workshop.apply.undo if undo else workshop.apply.move
     workshop.apply._checkpoint = at
-    workshop.apply._mover = Mover(Connections(session_seconds=1.5))
+    workshop.apply._mover = Mover(impatient)
     act(proposal)
     workshop.apply._mover = workshop.mover
     workshop.reconcile.reconcile(proposal)

@@ -18,6 +18,7 @@ class Came:
     path: str
     headers: Mapping[str, str]
     body: bytes
+    status: int
 
 
 class Receiver:
@@ -52,6 +53,17 @@ class Receiver:
         self._thread.join()
         self._server.server_close()
 
+    def recover(self) -> None:
+        """Answer with 204 from now on."""
+        with self._more:
+            self._answers.clear()
+
+    def wait_for_taken(self) -> list[Came]:
+        """Wait until one was answered with 204; return all that came."""
+        with self._more:
+            assert self._more.wait_for(lambda: any(each.status == 204 for each in self.came), PATIENCE), self.came
+            return list(self.came)
+
     def wait_for(self, count: int) -> list[Came]:
         with self._more:
             assert self._more.wait_for(lambda: len(self.came) >= count, PATIENCE), self.came
@@ -60,8 +72,8 @@ class Receiver:
     def _take(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers["Content-Length"]))
         with self._more:
-            self.came.append(Came(request.path, dict(request.headers.items()), body))
             status = self._answers.pop(0) if self._answers else 204
+            self.came.append(Came(request.path, dict(request.headers.items()), body, status))
             request.send_response(status)
             if status == 302:
                 request.send_header("Location", "/elsewhere")
