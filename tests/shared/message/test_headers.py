@@ -241,6 +241,40 @@ def test_the_answer_is_named_as_the_request_spelled_it() -> None:
     }
 
 
+# RFC 8621 §4.1.2: the fields of RFC 5322 and RFC 2369, by the forms besides asRaw that each may be read in.
+FIELDS_BY_FORMS = {
+    ("asText",): "Subject Comments Keywords",
+    ("asAddresses", "asGroupedAddresses"): "From Sender Reply-To To Cc Bcc Resent-From Resent-Sender Resent-Reply-To "
+    "Resent-To Resent-Cc Resent-Bcc",
+    ("asMessageIds",): "Message-ID In-Reply-To References Resent-Message-ID",
+    ("asDate",): "Date Resent-Date",
+    ("asURLs",): "List-Help List-Unsubscribe List-Subscribe List-Post List-Owner List-Archive",
+    (): "Return-Path Received",
+    (
+        "asText",
+        "asAddresses",
+        "asGroupedAddresses",
+        "asMessageIds",
+        "asDate",
+        "asURLs",
+    ): "List-Id X-Anything Content-ID",
+}
+
+
+@pytest.mark.parametrize(("allowed", "names"), FIELDS_BY_FORMS.items())
+@pytest.mark.statement("122")
+def test_each_field_may_be_read_in_the_forms_of_the_rfc_and_in_no_other(allowed: tuple[str, ...], names: str) -> None:
+    for name in names.split():
+        for spelled in (name, name.upper()):
+            assert HeaderForm.RAW is parse_header_property(f"header:{spelled}:asRaw").form
+            for form in HeaderForm:
+                if form in {HeaderForm.RAW, *allowed}:
+                    assert form is parse_header_property(f"header:{spelled}:{form}:all").form
+                else:
+                    with pytest.raises(BadHeaderProperty):
+                        parse_header_property(f"header:{spelled}:{form}")
+
+
 @pytest.mark.parametrize(
     "spelled",
     [
