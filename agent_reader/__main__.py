@@ -12,7 +12,6 @@ from agent_reader.commands.downgrade import downgrade
 from agent_reader.commands.forget import forget
 from agent_reader.commands.reads import reads_app
 from agent_reader.commands.setup import setup
-from agent_reader.commands.showing import Config
 from agent_reader.commands.status import status
 from agent_reader.commands.tokens import token_app
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
@@ -20,6 +19,7 @@ from agent_reader.doctor.command import doctor
 from agent_reader.relay.client_config import ClientKind, RelayCommand, client_config
 from agent_reader.relay.http_config import http_config
 from agent_reader.relay.options import READER_URL
+from shared.command_line import Config, run_program
 from shared.oauth_command import oauth_app
 from shared.settings import ConfigurationError, load_settings
 
@@ -36,18 +36,13 @@ app.command()(setup)
 app.command()(status)
 app.command()(forget)
 
-_WRONG: Final = 2
 # Never the modules of the folder that an agent happens to work in: a project may hold a `typer.py` or an `mcp.py`.
 _AGAIN: Final = (sys.executable, "-I" if sys.flags.isolated else "-P")
 
 
 def main() -> None:
-    """Run a command; a mistake of the operator ends with exit status 2 and one clear message."""
-    try:
-        app()
-    except ConfigurationError as error:
-        print(f"agent-reader: {error}", file=sys.stderr)
-        sys.exit(_WRONG)
+    """Run a command of `agent-reader`."""
+    run_program(app, "agent-reader")
 
 
 @app.command()

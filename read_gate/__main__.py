@@ -2,14 +2,14 @@
 
 import logging
 import sys
-from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 
 import typer
 
 from read_gate.config import DEFAULT_PATH, GateSettings
+from shared.command_line import Config, run_program
 from shared.oauth_command import oauth_app
-from shared.settings import ConfigurationError, load_settings
+from shared.settings import load_settings
 
 app = typer.Typer(
     help="The gate: passes on what reads mail, and holds the login that could do more.", no_args_is_help=True
@@ -17,18 +17,11 @@ app = typer.Typer(
 app.add_typer(oauth_app(lambda path: load_settings(path, GateSettings).accounts, DEFAULT_PATH), name="oauth")
 
 _FAILED: Final = 1
-_WRONG: Final = 2
-
-Config = Annotated[Path, typer.Option("--config", help="The configuration file.", metavar="PATH")]
 
 
 def main() -> None:
-    """Run a command; a mistake of the operator ends with exit status 2 and one clear message."""
-    try:
-        app()
-    except ConfigurationError as error:
-        print(f"read-gate: {error}", file=sys.stderr)
-        sys.exit(_WRONG)
+    """Run a command of `read-gate`."""
+    run_program(app, "read-gate")
 
 
 @app.command()

@@ -4,16 +4,15 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
+from shared.command_line import MISTAKE_STATUS, Config
 from shared.imap_login import ImapLogin
 from shared.oauth import OAuth, OAuthFailure, TokenFile
 from shared.oauth_sign_in import sign_in_by_browser, sign_in_by_device
 from shared.settings import ConfigurationError
-
-_MISTAKE: Final = 2
 
 
 def oauth_app(logins: Callable[[Path], Iterable[ImapLogin]], default_path: Path) -> typer.Typer:
@@ -27,7 +26,7 @@ def oauth_app(logins: Callable[[Path], Iterable[ImapLogin]], default_path: Path)
     @app.command()
     def login(
         login_id: Annotated[str, typer.Argument(metavar="ID", help="The id of the mail login in the configuration.")],
-        config: Annotated[Path, typer.Option("--config", metavar="PATH")] = default_path,
+        config: Config = default_path,
         device: Annotated[
             bool | None,
             typer.Option("--device/--browser", help="By a code entered anywhere, or by a browser on this machine."),
@@ -40,7 +39,7 @@ def oauth_app(logins: Callable[[Path], Iterable[ImapLogin]], default_path: Path)
             _sign_in(settings, bool(settings.endpoints.device) if device is None else device, port)
         except (ConfigurationError, OAuthFailure) as error:
             typer.echo(f"oauth login: {error}", err=True)
-            raise typer.Exit(_MISTAKE) from None
+            raise typer.Exit(MISTAKE_STATUS) from None
         typer.echo(f"Signed in; the consent is kept in {settings.token_file}.")
 
     return app

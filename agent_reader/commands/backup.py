@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from agent_reader.commands.showing import Config
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
+from shared.command_line import Config
 from shared.settings import load_settings
 from shared.time_and_chance import utc_now
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from agent_reader.commands.showing import Config
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
+from shared.command_line import MISTAKE_STATUS, Config
 from shared.settings import ConfigurationError, load_settings
 from shared.time_and_chance import utc_now
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from agent_reader.downgrading import Downgraded, Target
 
-_MISTAKE: Final = 2
 _NEXT: Final = """\
 Start the older release now: `sudo deploy/install` in its checkout. Whatever command of this release opens a file before
 brings it to this release's revision again, with nothing lost."""
@@ -44,7 +43,7 @@ def downgrade(
     folder = load_settings(config, ReaderSettings).store.folder
     if list_them or not to:
         _print_revisions(folder)
-        raise typer.Exit(0 if list_them else _MISTAKE)
+        raise typer.Exit(0 if list_them else MISTAKE_STATUS)
     try:
         targets: list[Target] = [target_of(text) for text in to]
         if dry_run:

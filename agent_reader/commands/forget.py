@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from agent_reader.commands.showing import Config
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
+from shared.command_line import Config
 from shared.settings import ConfigurationError, load_settings
 
 

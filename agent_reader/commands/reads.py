@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from agent_reader.commands.showing import Config, in_utc, moment, opened_access, shown, tell
+from agent_reader.commands.showing import in_utc, moment, opened_access, shown, tell
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
+from shared.command_line import Config
 from shared.identity import is_email_id, is_unprovable_email_id, is_unstable_email_id
 from shared.settings import ConfigurationError, load_settings
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Final
 import typer
 
 from agent_reader.config import ReaderSettings
+from shared.command_line import MISTAKE_STATUS
 from shared.dialogue import Dialogue, at_terminal, shown, toml_string, write_configuration
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.login_questions import ask_login, login_toml
 from shared.settings import ConfigurationError, settings_from
 
-_MISTAKE: Final = 2
 _MOST_NAMES_SHOWN: Final = 60
 
 
@@ -44,7 +44,7 @@ def setup(
         )
     except (ConfigurationError, ImapFailure) as error:
         typer.echo(f"agent-reader setup: {error}", err=True)
-        raise typer.Exit(_MISTAKE) from None
+        raise typer.Exit(MISTAKE_STATUS) from None
 
 
 def _mailboxes(login: ImapLogin) -> list[str]:

@@ -4,8 +4,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -15,8 +14,6 @@ from shared.time_and_chance import utc_now
 
 if TYPE_CHECKING:
     from agent_reader.access import Access
-
-Config = Annotated[Path, typer.Option("--config", help="The configuration file.", metavar="PATH")]
 
 # A subject is told from another by its beginning; a terminal has some eighty columns.
 _MOST_CHARACTERS: Final = 120

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from agent_reader.commands.asked_scope import asked_budget, asked_lifetime, asked_note, asked_scope
-from agent_reader.commands.showing import Config, moment, opened_access, shown, tell
+from agent_reader.commands.showing import moment, opened_access, shown, tell
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.scope import Depth, Scope
+from shared.command_line import Config
 from shared.settings import ConfigurationError, load_settings
 from shared.time_and_chance import utc_now
 from shared.tokens import DEFAULT_LIFETIME_DAYS, id_of_token

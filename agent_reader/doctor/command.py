@@ -5,9 +5,9 @@ from typing import Annotated, Final
 
 import typer
 
-from agent_reader.commands.showing import Config
 from agent_reader.config import DEFAULT_PATH, ReaderSettings
 from agent_reader.doctor.rights import write_findings
+from shared.command_line import Config
 from shared.doctor.finding import Fault, Looking, Report
 from shared.doctor.telling import Part, house_user, look, tell
 from shared.settings import load_settings

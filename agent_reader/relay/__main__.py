@@ -1,7 +1,6 @@
 """`agent-reader mcp`: the options of the relay. Run as `python -m agent_reader.relay` it is the same."""
 
 import secrets
-import sys
 
 import typer
 
@@ -18,9 +17,7 @@ from agent_reader.relay.options import (
 from agent_reader.relay.proposals import ProposalTools
 from agent_reader.relay.relay import Relay
 from agent_reader.relay.stdio import run, wire
-from shared.settings import ConfigurationError
-
-_WRONG = 2
+from shared.command_line import run_program
 
 app = typer.Typer(add_completion=False)
 
@@ -41,14 +38,5 @@ def mcp(
         run(Relay(reader, tools), lines, answers)
 
 
-def main() -> None:
-    """Run the relay; a mistake in its settings ends with exit status 2 and one clear message."""
-    try:
-        app(prog_name="agent-reader mcp")
-    except ConfigurationError as error:
-        print(f"agent-reader mcp: {error}", file=sys.stderr)
-        sys.exit(_WRONG)
-
-
 if __name__ == "__main__":
-    main()
+    run_program(app, "agent-reader mcp")

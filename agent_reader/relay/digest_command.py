@@ -20,11 +20,10 @@ from agent_reader.relay.options import (
     reader_at,
 )
 from agent_reader.tool_answers.sheet import Sheet
-from shared.settings import ConfigurationError
+from shared.command_line import run_program
 from shared.time_and_chance import utc_now
 
 _FAILED: Final = 1
-_WRONG: Final = 2
 
 app = typer.Typer(add_completion=False)
 
@@ -62,14 +61,5 @@ def digest(
         typer.echo(sheet.text(secrets.token_bytes))
 
 
-def main() -> None:
-    """Run the command; a mistake in its settings ends with exit status 2 and one clear message."""
-    try:
-        app(prog_name="agent-reader digest")
-    except ConfigurationError as error:
-        typer.echo(f"agent-reader digest: {error}", err=True)
-        sys.exit(_WRONG)
-
-
 if __name__ == "__main__":
-    main()
+    run_program(app, "agent-reader digest")

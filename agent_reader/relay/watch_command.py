@@ -3,7 +3,6 @@
 import os
 import secrets
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -21,11 +20,11 @@ from agent_reader.relay.watch import Pace, Watch, WatchEnded
 from agent_reader.relay.watch_filter import WatchFilter
 from agent_reader.relay.watch_run import Batch, Ended, environment, run
 from agent_reader.relay.watch_state import StateFile, WatchState
+from shared.command_line import run_program
 from shared.settings import ConfigurationError
 from shared.time_and_chance import utc_now
 
 _FAILED: Final = 1
-_WRONG: Final = 2
 
 STATE_FILE: Final = Path("~/.local/state/mailwarrant/watch.json")
 
@@ -192,14 +191,5 @@ def _say(text: str) -> None:
     typer.echo(f"agent-reader watch: {text}", err=True)
 
 
-def main() -> None:
-    """Run the watch; a mistake in its settings ends with exit status 2 and one clear message."""
-    try:
-        app(prog_name="agent-reader watch")
-    except ConfigurationError as error:
-        typer.echo(f"agent-reader watch: {error}", err=True)
-        sys.exit(_WRONG)
-
-
 if __name__ == "__main__":
-    main()
+    run_program(app, "agent-reader watch")
