@@ -1,6 +1,7 @@
 """What questions are answered from: one consistent view of one account, unmoved by what sync writes meanwhile."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,6 +41,9 @@ _EMAILS: Final = (
     "CROSS JOIN email_texts x ON x.key = e.key WHERE e.visible"
 )
 
+
+# More messages of one Thread and one second are a machine's: the order of their ids will do, and costs no look at them.
+_MOST_COMPARED: Final = 32
 
 _NO_PREVIEW: Final = msgspec.Raw(b'""')
 
@@ -300,18 +304,33 @@ class Snapshot:
         return document.as_deep_as(document.unpack(packed), self.scope.depth)
 
     def thread_emails(self, thread_ids: Iterable[str]) -> dict[str, list[str]]:
-        """Return the Email ids of each Thread that is shown among these ids, oldest first (RFC 8621 §3)."""
+        """Return the Email ids of each Thread that is shown among these ids, oldest first (RFC 8621 §3).
+
+        Of what came within one second, as a whole conversation may, an answer stands after what it answers.
+        """
         found = {}
         for thread_id in thread_ids:
-            rows = self.connection.execute(
-                "SELECT e.id FROM threads t JOIN emails e ON e.thread_key = t.key WHERE t.id = ? AND e.visible "
-                "ORDER BY e.key",
-                (thread_id,),
+            rows = list(
+                self.connection.execute(
+                    "SELECT e.id, e.key, e.received_at FROM threads t JOIN emails e ON e.thread_key = t.key "
+                    "WHERE t.id = ? AND e.visible",
+                    (thread_id,),
+                )
             )
-            email_ids = [str(email_id) for (email_id,) in rows]
-            if email_ids:
-                found[thread_id] = email_ids
+            of_second = Counter(received for _, _, received in rows)
+            in_order = sorted(
+                (received, self._answered(key) if 1 < of_second[received] <= _MOST_COMPARED else 0, key, email_id)
+                for email_id, key, received in rows
+            )
+            if in_order:
+                found[thread_id] = [str(email_id) for *_, email_id in in_order]
         return found
+
+    def _answered(self, key: int) -> int:
+        """How many messages an Email says that it follows."""
+        packed = self.connection.execute("SELECT summary FROM email_texts WHERE key = ?", (key,)).get
+        summary = reading.unpack_summary(packed)
+        return max(len(ids) if isinstance(ids := summary[name], list) else 0 for name in ("references", "inReplyTo"))
 
     def thread_ids(self, email_ids: Iterable[str]) -> set[str]:
         """Return the ids of the Threads of those Emails that are shown among these."""

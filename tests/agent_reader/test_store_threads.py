@@ -51,6 +51,36 @@ def test_a_changed_subject_splits_and_a_shared_subject_alone_does_not_join(accou
     assert len(set(_threads(account, *letters))) == 3
 
 
+@pytest.mark.statement("100")
+def test_in_one_second_an_answer_stands_after_what_it_answers_whichever_came_first(account: Mirrored) -> None:
+    talks = [
+        [
+            _mail(f"<{talk}.1@x>", f"Talk {talk}"),
+            _mail(f"<{talk}.2@x>", f"Re: Talk {talk}", in_reply_to=f"<{talk}.1@x>"),
+            _mail(f"<{talk}.3@x>", f"Re: Talk {talk}", references=f"<{talk}.1@x> <{talk}.2@x>"),
+        ]
+        for talk in range(6)
+    ]
+    for number, letters in enumerate(talks):
+        arrived = letters if number % 2 else letters[::-1]
+        account.add("INBOX", *(fetched(10 * number + at, octets, at=START) for at, octets in enumerate(arrived, 1)))
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        for letters in talks:
+            (thread,) = thread_get(snapshot, _threads(account, letters[0])).list
+            assert [id_of(octets) for octets in letters] == thread["emailIds"]
+
+
+@pytest.mark.statement("100")
+def test_a_thread_of_one_second_that_a_machine_made_is_shown_whole_and_the_same_each_time(account: Mirrored) -> None:
+    letters = [_mail(f"<{number}@x>", "Alarm", references="<0@x>") for number in range(60)]
+    account.add("INBOX", *(fetched(uid, octets, at=START) for uid, octets in enumerate(letters, 1)))
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        first, again = (snapshot.thread_emails(_threads(account, letters[0])) for _ in range(2))
+    assert first == again
+    (email_ids,) = first.values()
+    assert sorted(id_of(octets) for octets in letters) == sorted(email_ids)
+
+
 @pytest.mark.statement("102")
 @pytest.mark.parametrize(("first", "named"), [("1@x", "<1@x>"), ("<1@x>", "1@x"), ("1@x", "1@x")])
 def test_a_message_id_without_angle_brackets_is_the_same_one(account: Mirrored, first: str, named: str) -> None:
