@@ -78,7 +78,8 @@ def create_token(
     with _journal(config, may_create=True) as (journal, settings):
         from change_executor.intake import proposer_tokens  # noqa: PLC0415 - the journal is heavy
 
-        if settings.queue(queue) is None:
+        asked = settings.queue(queue)
+        if asked is None:
             raise proposer_tokens.TokenRefused(
                 "unknown_queue",
                 f"There is no queue {queue!r} in {config}.",
@@ -87,6 +88,8 @@ def create_token(
         made = proposer_tokens.create_token(
             journal, agent=agent, queue=queue, days=days, random_octets=secrets.token_bytes
         )
+        if not asked.takes_from(agent):
+            _tell(f"{agent} is not in `agents` of queue {queue} in {config}: until it is, this token opens nothing.")
         _tell(f"Token {made.id} lets {agent} propose to {queue} for {days} days. It is not shown again:")
         print(made.text)
 
@@ -124,6 +127,7 @@ def revoke_agent(name: str, config: Config = DEFAULT_CONFIG) -> None:
         from change_executor.agents import revoke_agent as revoke  # noqa: PLC0415 - the journal is heavy
 
         done = revoke(journal, name, _OPERATOR)
+        _say_where_unknown(journal, name)
         print(f"{name} may propose nothing any more: {len(done.tokens)} tokens, {len(done.proposals)} proposals ended.")
         for proposal_id in done.in_flight:
             print(f"{proposal_id} is in flight: it is concluded first. See: change-executor audit show {proposal_id}")
@@ -147,6 +151,7 @@ def undo(
         from change_executor.undoing import undo_proposals, undo_since  # noqa: PLC0415 - the journal is heavy
 
         if agent is not None and since is not None:
+            _say_where_unknown(journal, agent)
             done = undo_since(journal, settings, agent, since.replace(tzinfo=UTC), _OPERATOR)
         else:
             done = undo_proposals(journal, settings, proposals or [], _OPERATOR)
@@ -310,6 +315,15 @@ def show_audit(
             raise typer.Exit(_MISTAKE) from None
 
 
+def _say_where_unknown(journal: "Journal", agent: str) -> None:
+    # A name that was mistyped would read as: nothing was left to do.
+    from change_executor.intake.proposer_tokens import list_tokens  # noqa: PLC0415 - the journal is heavy
+
+    known = sorted({row.agent for row in list_tokens(journal)})
+    if agent not in known:
+        _tell(f"No token was ever made here for an agent {agent!r}. It has: {', '.join(known) or 'none'}.")
+
+
 def _role(text: str) -> "Role":
     from change_executor.review.people import PersonRefused, Role  # noqa: PLC0415 - with the command
 
@@ -328,7 +342,7 @@ def _published(files: list[Path]) -> dict[int, str]:
             with file.open(encoding="utf-8", errors="replace") as lines:
                 heads = published_heads(lines)
         except OSError as error:
-            _tell(f"{file} cannot be read: {error.strerror}.")
+            _tell(f"{file} cannot be read: {error.strerror}. Mend the path, or let this user's group read it (0660).")
             raise typer.Exit(_MISTAKE) from None
         if not heads:
             _tell(f"{file} tells no head.")

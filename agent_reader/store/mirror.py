@@ -268,10 +268,11 @@ class AccountMirror:
             progress.let_in(writing)
 
     def failed(self, code: str, detail: str, fix: str) -> None:
-        """Record that a round ended early; the status says so until the next whole round."""
+        """Record that a round ended early; the status says so, and since when, until the next whole round."""
         with self._writing() as writing:
             writing.connection.execute(
-                "UPDATE account SET failed_at = ?, failure_code = ?, failure_detail = ?, failure_fix = ?",
+                "UPDATE account SET failed_at = coalesce(failed_at, ?), failure_code = ?, failure_detail = ?, "
+                "failure_fix = ?",
                 (writing.now, code, detail, fix),
             )
 

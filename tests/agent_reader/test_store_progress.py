@@ -94,6 +94,16 @@ def test_what_kept_a_login_out_is_over_once_it_is_in_and_what_happens_within_is_
     assert told("unreachable")
 
 
+def test_a_failure_that_goes_on_is_told_with_the_moment_that_it_began(account: Mirrored) -> None:
+    began = account.clock.now
+    for code in ("unreachable", "unreachable", "login_refused"):
+        account.mirror.failed(code, "It is so.", "Do this.")
+        account.clock.now += timedelta(minutes=5)
+    failure = account.store.status(ACCOUNT).failure
+    assert failure is not None
+    assert ("login_refused", began) == (failure.code, failure.at)
+
+
 @pytest.mark.parametrize(
     ("progress", "daily", "expected"),
     [

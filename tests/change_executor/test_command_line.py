@@ -213,6 +213,22 @@ def test_an_agent_is_revoked_on_the_machine_with_all_that_it_asked_for(machine: 
     assert machine.said("audit", "verify").startswith("5 events")
 
 
+def test_a_name_that_no_agent_ever_had_is_told_from_one_that_has_nothing_left(machine: Machine) -> None:
+    machine.said("token", "create", "--agent", "mailbot", "--queue", "support")
+    for words in (("agent", "revoke", "{}"), ("undo", "--agent", "{}", "--since", "2026-11-29")):
+        assert "" == machine.run(*(word.format("mailbot") for word in words)).stderr
+        mistyped = machine.run(*(word.format("mialbot") for word in words))
+        assert (0, True) == (mistyped.exit_code, "It has: mailbot." in mistyped.stderr)
+
+
+def test_a_token_that_the_queue_does_not_let_propose_is_made_and_said_to_open_nothing(machine: Machine) -> None:
+    text = machine.house.config.read_text()
+    machine.house.config.write_text(text.replace('id = "support"', 'id = "support"\nagents = ["mailbot"]', 1))
+    for agent, is_said in (("mailbot", False), ("triage", True)):
+        made = machine.run("token", "create", "--agent", agent, "--queue", "support")
+        assert (0, is_said) == (made.exit_code, "opens nothing" in made.stderr)
+
+
 @pytest.fixture
 def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine whose own time is not UTC."""
