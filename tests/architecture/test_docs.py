@@ -49,3 +49,9 @@ def test_each_guarantee_of_the_threat_model_points_to_its_tests() -> None:
         section = re.search(rf"^### G{number} (.*?)(?=^###? )", text, re.DOTALL | re.MULTILINE)
         assert section, f"G{number}"
         assert "`tests/" in section[1], f"G{number} names no test"
+
+
+def test_why_each_module_is_shared_is_written_down() -> None:
+    listed = re.findall(r"`(\w+)(?:\.py|/)?`", (CHECKOUT / "docs/decisions/0003-what-is-shared.md").read_text("utf-8"))
+    found = {path.stem for path in (CHECKOUT / "shared").iterdir() if not path.stem.startswith("__")}
+    assert found == set(listed) - {"shared"}
