@@ -12,7 +12,7 @@ def bare_process(command: Sequence[str], *, bufsize: int = -1) -> subprocess.Pop
     `command` is an interpreter and a module of ours; nothing of a message may be an argument. Raises `OSError`.
     """
     # S603: see above.
-    return subprocess.Popen(  # noqa: S603
+    return subprocess.Popen(  # noqa: S603 - see above
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -211,7 +211,7 @@ def _refuse_public_file(descriptor: int, path: Path, where: str) -> None:
 def _command_octets(command: tuple[str, ...], where: str) -> bytes:
     try:
         # S603: the operator's own command, an argument list without a shell.
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(  # noqa: S603 - see above
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,

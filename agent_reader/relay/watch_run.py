@@ -98,7 +98,7 @@ def run(argv: Sequence[str], text: str, variables: Mapping[str, str], seconds: f
     """
     try:
         # S603: the command of whoever started the watch, an argument list.
-        process = subprocess.Popen(  # noqa: S603
+        process = subprocess.Popen(  # noqa: S603 - see above
             list(argv), stdin=subprocess.PIPE, env=dict(variables), start_new_session=True
         )
     except OSError as error:

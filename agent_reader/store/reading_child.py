@@ -18,7 +18,7 @@ from typing import IO, Final
 import msgspec
 
 # Loaded before the first message is here; shared.message itself loads it only when a text is asked for.
-import shared.message.html  # noqa: F401
+import shared.message.html  # noqa: F401 - see above
 from agent_reader.store.reading import Reading, read
 from agent_reader.store.reading_wire import LENGTH_OCTETS, Answer, Asked, AskedHeader, AskedMessage, frame
 from agent_reader.store.threads import links_of_header

@@ -84,7 +84,7 @@ def _look_for_foreign_packages(installation: Installation, looking: Looking) -> 
     command = [str(installation.interpreter), "-I", "-c", _FINDS, *installation.foreign]
     try:
         # S603: the environment's own interpreter, an argument list without a shell.
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(  # noqa: S603 - see above
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,

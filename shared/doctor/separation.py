@@ -126,7 +126,7 @@ def _sudo_rights(user: User) -> list[str]:
         return []
     try:
         # S603: sudo's own listing, an argument list without a shell; it runs nothing.
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(  # noqa: S603 - see above
             [sudo, "-n", "-l", "-U", user.name],
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -61,7 +61,7 @@ def state_of(unit: str) -> dict[str, str]:
     # S603, S607: the machine's own systemctl, an argument list without a shell.
     command = ["systemctl", "show", "--property=ActiveState,SubState", "--", unit]
     try:
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(  # noqa: S603 - see above
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_STATE_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
