@@ -133,7 +133,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
         (None, list(LETTERS)),
     ],
 )
-@pytest.mark.statement("77", "153", "154", "156", "157", "158", "159", "162", "163")
+@pytest.mark.statement("77", "153", "154", "156", "157", "158", "159", "160", "162", "163")
 def test_a_condition_finds_what_it_says(
     account: Mirrored, condition: Mapping[str, JSON] | None, letters: list[bytes]
 ) -> None:
