@@ -14,6 +14,10 @@ from shared.settings import ConfigurationError
 # is more than 64 MiB takes on a slow line, and more than the longest lock wait that was seen (207 s).
 SESSION_SECONDS: Final = 600.0
 
+# A body comes in pieces of 1 MiB, a list of UIDs in one line of as much. To take 60 MiB of nonsense apart costs twenty
+# seconds of processor time, in which the page waits.
+ANSWER_OCTETS: Final = 8 * 1024 * 1024
+
 
 class Connections:
     """Opens guarded connections and can break all that are open; thread-safe.
@@ -48,15 +52,18 @@ class Connections:
 
     def _signed_in(self, login: ImapLogin, table: VerbTable) -> GuardedClient:
         if self.sign_ins is None:
-            return connect(login, table, session_seconds=self._session_seconds)
+            return self._connected(login, table)
         self.sign_ins.check(login.id)
         try:
-            client = connect(login, table, session_seconds=self._session_seconds)
+            client = self._connected(login, table)
         except (ImapFailure, ConfigurationError) as failure:
             self.sign_ins.failed(login.id, failure)
             raise
         self.sign_ins.worked(login.id)
         return client
+
+    def _connected(self, login: ImapLogin, table: VerbTable) -> GuardedClient:
+        return connect(login, table, session_seconds=self._session_seconds, answer_octets=ANSWER_OCTETS)
 
     def break_all(self) -> None:
         """Break every open connection, so that whoever waits for an answer gets an error now."""

@@ -19,7 +19,7 @@ from pydantic import Field, SecretStr, StringConstraints, model_validator
 
 from shared.imap_failure import FailureCode, ImapFailure, printable, protocol_failure
 from shared.imap_guard import Guard, GuardRefusal, VerbTable
-from shared.imap_stream import AnswerLimits, AnswerReader
+from shared.imap_stream import MOST_ANSWER_OCTETS, AnswerLimits, AnswerReader
 from shared.imap_tls import check_pinned, tls_context, tls_failure
 from shared.login_refusals import login_refusal
 from shared.oauth import OAuth, OAuthFailure, access_token
@@ -140,18 +140,17 @@ class GuardedClient(imapclient.IMAPClient):  # type: ignore[misc]  # imapclient 
         table: VerbTable,
         login: ImapLogin,
         context: ssl.SSLContext,
-        read_seconds: float,
-        session_seconds: float = math.inf,
+        limits: AnswerLimits,
     ) -> None:
         self._table = table
-        self._limits = AnswerLimits(read_seconds, session_seconds=session_seconds)
+        self._limits = limits
         super().__init__(
             login.host,
             port=login.port,
             use_uid=True,
             ssl=login.tls == "tls",
             ssl_context=context,
-            timeout=imapclient.SocketTimeout(CONNECT_SECONDS, read_seconds),
+            timeout=imapclient.SocketTimeout(CONNECT_SECONDS, limits.seconds),
         )
         # imaplib's trace formatting costs half of a body fetch even when nobody reads it.
         self._imap.debug = 0
@@ -211,10 +210,12 @@ def connect(
     read_seconds: float = READ_SECONDS,
     now: Callable[[], float] = time.time,
     session_seconds: float = math.inf,
+    answer_octets: int = MOST_ANSWER_OCTETS,
 ) -> GuardedClient:
     """Connect, secure and sign in; the capabilities are asked again after login.
 
     So long after its beginning the connection is good for nothing any more, however it trickles (`session_seconds`).
+    None of its answers may be larger than `answer_octets`.
     `now`: seconds since 1970, for tokens that run out. Raises `ImapFailure`, and `ConfigurationError` for a file that
     cannot be read.
     """
@@ -224,7 +225,8 @@ def connect(
     )
     # The secret is read first: a missing file is the operator's mistake whatever the server does.
     secret = _secret(login, now, where)
-    client = _open(login, table, context, where, (read_seconds, session_seconds))
+    limits = AnswerLimits(read_seconds, session_seconds=session_seconds, octets=answer_octets)
+    client = _open(login, table, context, where, limits)
     try:
         if login.tls == "starttls":
             _start_tls(client, context, where)
@@ -238,10 +240,10 @@ def connect(
 
 
 def _open(
-    login: ImapLogin, table: VerbTable, context: ssl.SSLContext, where: str, seconds: tuple[float, float]
+    login: ImapLogin, table: VerbTable, context: ssl.SSLContext, where: str, limits: AnswerLimits
 ) -> GuardedClient:
     try:
-        return GuardedClient(table, login, context, *seconds)
+        return GuardedClient(table, login, context, limits)
     except ssl.SSLError as error:
         raise tls_failure(error, where) from None
     except socket.gaierror:

@@ -27,6 +27,9 @@ class TooLarge(imaplib.IMAP4.abort):
     """A line, a literal or an answer is larger than anything that was asked for."""
 
 
+MOST_ANSWER_OCTETS: Final = 64 * _MIB
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerLimits:
     """How long and how large one answer may be.
@@ -40,7 +43,7 @@ class AnswerLimits:
     # Bodies are asked for in batches and pieces of at most 2 MiB; sizes are estimates on some servers.
     literal_octets: int = 8 * _MIB
     # The flags of 800,000 messages.
-    octets: int = 64 * _MIB
+    octets: int = MOST_ANSWER_OCTETS
     # The connection as a whole, whatever is said on it.
     session_seconds: float = math.inf
 

@@ -13,6 +13,7 @@ from change_executor.imap_verbs import LOOK_TABLE, MOVE_TABLE, move_table_for, w
 from change_executor.mover import Mover
 from shared.imap_guard import Guard, GuardRefusal, VerbTable
 from shared.imap_login import GuardedClient, ImapLogin
+from shared.imap_stream import AnswerLimits
 from tests.fakes.imap_server import HOST, ScriptedImapServer
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ def test_no_other_write_of_the_library_reaches_the_server(
     server: ScriptedImapServer, tmp_path: Path, name: str
 ) -> None:
     login = _login(server, tmp_path)
-    client = GuardedClient(NARROWED, login, ssl.create_default_context(), 20.0)
+    client = GuardedClient(NARROWED, login, ssl.create_default_context(), AnswerLimits(20.0))
     client.plain_login("executor", "secret")
     client._imap.state = "AUTH" if name == "enable" else "SELECTED"
     client.capabilities()

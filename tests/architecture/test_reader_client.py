@@ -11,6 +11,7 @@ from imapclient.exceptions import IMAPClientError
 
 from shared.imap_guard import GuardRefusal
 from shared.imap_login import GuardedClient, ImapLogin
+from shared.imap_stream import AnswerLimits
 from shared.reader_verbs import READER_TABLE
 from tests.fakes.imap_server import HOST, ScriptedImapServer
 
@@ -29,7 +30,7 @@ def _client(server: ScriptedImapServer, tmp_path: Path) -> GuardedClient:
     login = ImapLogin(
         id="a", host=HOST, port=server.port, tls="none", user="reader", secret_file=tmp_path / "never-read"
     )
-    client = GuardedClient(READER_TABLE, login, ssl.create_default_context(), 20.0)
+    client = GuardedClient(READER_TABLE, login, ssl.create_default_context(), AnswerLimits(20.0))
     client.plain_login("reader", "secret")
     client._imap.state = "SELECTED"
     client._imap.is_readonly = True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from change_executor.connections import Connections
+from change_executor.connections import ANSWER_OCTETS, Connections
 from change_executor.move_reply import Answer, CopyUid
 from change_executor.mover import Mover
 from shared.imap_login import ImapFailure, ImapLogin
@@ -163,6 +163,16 @@ def test_a_number_that_imap_does_not_have_is_a_failure(tmp_path: Path, uidnext: 
         pytest.raises(ImapFailure),
     ):
         session.status("Processed")
+
+
+def test_an_answer_that_never_ends_is_refused_long_before_it_costs_the_page_its_time(tmp_path: Path) -> None:
+    def special(command: bytes) -> tuple[list[bytes], bytes] | None:
+        return ([b"1 EXISTS"] * 800_000, b"OK done") if command.startswith(b"UID FETCH") else ([], b"")
+
+    with ScriptedImapServer(_selected(special)) as server, _session(server, tmp_path) as session:
+        session.examine("Incoming")
+        with pytest.raises(ImapFailure, match=f"an answer of more than {ANSWER_OCTETS} octets"):
+            session.has(3)
 
 
 def test_a_message_that_vanishes_between_its_pieces_is_absent(tmp_path: Path) -> None:
