@@ -75,6 +75,24 @@ def test_the_example_of_rfc_8621_gives_the_lists_that_the_rfc_gives() -> None:
         (multipart("alternative", entity("text/plain", "A"), entity("text/calendar", "C")), "A", "A", "C"),
         (multipart("related", entity("text/html", "A"), entity("text/plain", "B")), "A", "A", "B"),
         (multipart("digest", entity("", "Subject: x\r\n\r\nA")), "", "", "Subject: x\r\n\r\nA"),
+        (multipart("mixed", entity("text/plain", "A"), entity("image/png", "B")), "AB", "AB", ""),
+        (multipart("mixed", entity("text/html", "A"), entity("video/mp4; name=v", "B")), "AB", "AB", ""),
+        (
+            multipart(
+                "alternative",
+                multipart("mixed", entity("text/plain", "A"), entity("image/png", "B"), boundary="m"),
+                entity("text/html", "C"),
+            ),
+            *("AB", "C", "B"),
+        ),
+        (
+            multipart(
+                "alternative",
+                entity("text/plain", "A"),
+                multipart("mixed", entity("text/html", "B"), entity("audio/ogg", "C"), boundary="m"),
+            ),
+            *("A", "BC", "C"),
+        ),
     ],
 )
 @pytest.mark.statement("129", "130", "131")
