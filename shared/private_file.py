@@ -29,12 +29,12 @@ def make_private(path: Path) -> None:
 
     For a database before it is opened: SQLite gives its -wal and -shm files the mode of it. Raises `OSError`.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_MODE)
     try:
-        if os.fstat(descriptor).st_mode & 0o077:
-            os.fchmod(descriptor, PRIVATE_MODE)
-    finally:
-        os.close(descriptor)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_MODE))
+    except FileExistsError:
+        # Not opened: closing it would drop the locks of every connection of this process to it (fcntl(2)).
+        if path.stat().st_mode & 0o077:
+            path.chmod(PRIVATE_MODE)
 
 
 def sync_folder(folder: Path) -> None:

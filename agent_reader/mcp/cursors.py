@@ -3,7 +3,6 @@
 A file of its own beside the read log: it is made anew without loss but one repeated look, the log never.
 """
 
-import os
 import threading
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +13,7 @@ import apsw
 
 from agent_reader.access.read_log import microseconds, moment_of
 from agent_reader.errors import AccessUnavailable
+from shared.private_file import make_private
 from shared.settings import ConfigurationError
 
 FILE_NAME: Final = "cursors.db"
@@ -39,8 +39,7 @@ class Cursors:
     def __init__(self, folder: Path) -> None:
         path = folder / FILE_NAME
         try:
-            # SQLite gives its -wal and -shm files the mode of the database.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            make_private(path)
             self._connection = apsw.Connection(str(path))
             self._connection.set_busy_timeout(_BUSY_MILLISECONDS)
             self._connection.pragma("journal_mode", "wal")

@@ -7,7 +7,6 @@ owner and holds mail as plain text.
 """
 
 import contextlib
-import os
 import re
 from pathlib import Path
 from typing import Final
@@ -16,9 +15,9 @@ import apsw
 
 from agent_reader import migrating
 from agent_reader.store import blobs, header_search, migrations, reading, search, set_aside
+from shared.private_file import make_private
 from shared.settings import ConfigurationError
 
-_FILE_MODE: Final = 0o600
 _FOLDER_MODE: Final = 0o700
 
 # The account id becomes part of a file's name.
@@ -75,7 +74,7 @@ def open_file(path: Path, epoch: str, boot: str | None) -> apsw.Connection:
     """
     try:
         path.parent.mkdir(mode=_FOLDER_MODE, exist_ok=True)
-        _make_private(path)
+        make_private(path)
         _migrate(path)
         return _prepared(path, epoch, boot)
     except OSError as error:
@@ -132,16 +131,6 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
         connection.pragma("query_only", True)
         header_search.offer(connection)
     return connection
-
-
-def _make_private(path: Path) -> None:
-    # SQLite gives its -wal and -shm files the mode of the database. A file that exists is not opened here: closing it
-    # would drop the locks of every connection of this process to it.
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE))
-    except FileExistsError:
-        if path.stat().st_mode & 0o077:
-            path.chmod(_FILE_MODE)
 
 
 def _unusable(path: Path, error: BaseException) -> ConfigurationError:

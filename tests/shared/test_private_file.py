@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -84,3 +87,15 @@ def test_a_database_is_made_private_and_one_that_is_there_is_narrowed_not_emptie
     make_private(made)
     make_private(wide)
     assert (mode(made), mode(wide), wide.read_text()) == (0o600, 0o600, "rows")
+
+
+def test_a_database_that_is_open_here_keeps_its_locks(tmp_path: Path) -> None:
+    # fcntl(2): whoever closes any descriptor of a file drops every lock that the process has on it.
+    path = tmp_path / "open"
+    make_private(path)
+    with path.open("r+b") as opened:
+        fcntl.lockf(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        make_private(path)
+        asked = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+b'), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+        other = subprocess.run([sys.executable, "-I", "-c", asked, path], capture_output=True, timeout=60, check=False)
+    assert b"BlockingIOError" in other.stderr
