@@ -294,4 +294,5 @@ def _body_words(searched: Sequence[str]) -> str:
     if not others:
         return words
     known = set(words.split())
-    return " ".join((words, *(each for each in others if not set(each.split()) <= known)))
+    told_apart = (words, *(each for each in others if not set(each.split()) <= known))
+    return f" {tokens.BETWEEN_TEXTS} ".join(told_apart)

@@ -21,6 +21,8 @@ UNSEEN: Final = TOKEN_MARK + "u"
 SEEN: Final = "$seen"
 # No Email has it: what matches nothing.
 NONE: Final = TOKEN_MARK + "n"
+# Between texts of which nobody wrote one after the other, so that no phrase goes from one to the next.
+BETWEEN_TEXTS: Final = TOKEN_MARK + "b"
 
 # The fields by which one message or one list is looked for in a large mailbox (RFC 5322 §3.6.4, RFC 2919 §3). What
 # names a message has one token wherever it stands, a third of what one for each field would take.

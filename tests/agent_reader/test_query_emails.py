@@ -101,6 +101,10 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
         ({"text": "img"}, []),
         ({"text": "tracker"}, []),
         ({"text": "plainword"}, [BOTH]),
+        ({"text": "'of its own'"}, [BOTH]),
+        # Nobody wrote one after the other.
+        ({"text": "'own richword'"}, []),
+        ({"text": "'here richtitle'"}, []),
         ({"text": "richword"}, [BOTH]),
         ({"from": "shop, news"}, [HTML]),
         ({"from": "news@shop.example"}, [HTML]),
