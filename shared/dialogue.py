@@ -57,7 +57,8 @@ def load_answers(path: Path) -> dict[str, Any]:
 class Dialogue:
     """Asks, checks, asks again. `answers` are taken first, and a wrong one ends the set-up instead of being asked anew.
 
-    `ask` shows a prompt and returns a line; None where nobody is there to answer.
+    `ask` shows a prompt and returns a line; None where nobody is there to answer. Raises `ConfigurationError` for an
+    answer that is missing or wrong, and where the person leaves.
     """
 
     def __init__(

@@ -126,7 +126,10 @@ class Tokens:
 
 
 class TokenFile:
-    """The file of one consent: 0600, replaced whole, so that a rotated refresh token is never half written or lost."""
+    """The file of one consent: 0600, replaced whole, so that a rotated refresh token is never half written or lost.
+
+    Raises `ConfigurationError` where it cannot be used.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

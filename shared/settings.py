@@ -20,9 +20,10 @@ SECRET_COMMAND_SECONDS: Final = 30
 # No password or token is longer; a wrong path (a log, a device) is found before it fills the memory.
 MAX_SECRET_OCTETS: Final = 16 * 1024
 
-# What pydantic calls the two mistakes that have words of their own here.
+# What pydantic calls the mistakes that have words of their own here.
 _UNKNOWN: Final = "extra_forbidden"
 _MISSING: Final = "missing"
+_NO_LIST: Final = "tuple_type"
 # A key of a table that lacks one is most likely that one, even where they are as short as `i` and `id`.
 _LIKE_A_MISSING_ONE: Final = 0.5
 
@@ -47,7 +48,7 @@ AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 
 
 def absolute_sqlite_url(url: str) -> str:
-    """Return the address of a file or folder if its path is whole: relative ones mean another place to each command."""
+    """Return the address of a file or folder. Raises ValueError for a relative one, which each command takes otherwise."""
     if not url.startswith("sqlite:////") or len(url) == len("sqlite:////"):
         raise ValueError("write it as sqlite:////whole/path, with four slashes; `~` is not expanded")
     return url
@@ -77,7 +78,7 @@ def load_settings(path: Path, kind: type[Settings]) -> Settings:
 
 
 def settings_from(raw: dict[str, Any], kind: type[Settings], where: str) -> Settings:
-    """Check a table against its kind; `where` names the file in errors."""
+    """Return a table as its kind, or raise `ConfigurationError`; `where` names the file in it."""
     try:
         # TOML says of what kind a value is, and pydantic would take `dangerous = "on"` and `max_moves_per_hour = true`.
         # As JSON, in which a path and a list have the one form that a file can give them, it can be held to it.
@@ -86,7 +87,7 @@ def settings_from(raw: dict[str, Any], kind: type[Settings], where: str) -> Sett
         mistakes = _own_mistakes(error)
         # A key that is missing and one that is unknown are most often one, misspelled: the unknown one is in the file.
         first = min(mistakes, key=lambda mistake: mistake["type"] != _UNKNOWN)
-        key = ".".join(str(step) for step in first["loc"]) or "the file"
+        key = ".".join(str(step) for step in first["loc"])
         others = len(mistakes) - 1
         also = f" ({others} more after this)" if others else ""
         if first["type"] == _UNKNOWN:
@@ -96,11 +97,13 @@ def settings_from(raw: dict[str, Any], kind: type[Settings], where: str) -> Sett
             )
         elif first["type"] == _MISSING:
             what, fix = f"the key `{key}` is missing{also}.", "Add it: deploy/examples/ shows every key."
+        elif not key:
+            what, fix = f"{wrong_form(first)}{also}.", "Mend it: deploy/examples/ shows every key."
+        elif first["type"] == _NO_LIST and isinstance(raw.get(key), dict):
+            what, fix = f"`{key}` is one table, and there may be several{also}.", f"Write [[{key}]], in two brackets."
         else:
-            what, fix = (
-                f"`{key}`: {wrong_form(first)}{also}.",
-                "Mend the value: deploy/examples/ shows each key's form.",
-            )
+            what = f"`{key}`: {wrong_form(first)}{also}."
+            fix = "Mend the value: deploy/examples/ shows each key's form."
         raise ConfigurationError(where, what, fix) from None
 
 

@@ -41,7 +41,7 @@ _THREAD_CURSOR: Final = re.compile(r"([A-Za-z0-9_-]{1,255})\.(\d{1,10})", re.ASC
 
 
 def read_mail(call: Call) -> None:
-    """Write one message or several, each under its share of the room."""
+    """Write one message or several, each under its share of the room. Raises `ToolRefused`, as the others here do."""
     ids = whole_ids(call.snapshot, call.arguments.ids("ids", MAX_IDS))
     parts = parts_for(call.agent.scope.depth)
     part = Part(call.arguments.choice("part", parts, parts[0]))

@@ -1,4 +1,7 @@
-"""Argument values of JMAP's basic types, parsed at the door (RFC 8620 §1.2 to §1.4)."""
+"""Argument values of JMAP's basic types, parsed at the door (RFC 8620 §1.2 to §1.4).
+
+Each function raises `QueryRefused` (invalidArguments) for a value of another type; `name` is the argument's.
+"""
 
 import re
 from collections.abc import Mapping, Sequence

@@ -203,7 +203,7 @@ def _max_size(name: str, value: JSON) -> Filter:
 
 
 def keyword_value(name: str, value: JSON) -> str:
-    """Return a keyword in lower case, as it is kept."""
+    """Return a keyword in lower case, as it is kept. Raises `QueryRefused`."""
     keyword = arguments.string_value(name, value)
     if _KEYWORD.fullmatch(keyword) is None:
         raise invalid(name, "is no keyword (RFC 8621 section 4.1.1).")

@@ -65,7 +65,7 @@ class UnknownMailbox(LookupError):  # noqa: N818 - the name is the finding
 
 
 def key_of(writing: Writing, handle: str) -> int:
-    """Return the key of a mailbox by what sync calls it."""
+    """Return the key of a mailbox by what sync calls it. Raises `UnknownMailbox`."""
     key = writing.connection.execute("SELECT key FROM mailboxes WHERE handle = ? AND standing <> 'gone'", (handle,)).get
     if key is None:
         raise UnknownMailbox(handle)

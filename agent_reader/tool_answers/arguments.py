@@ -22,7 +22,11 @@ _MAX_TEXT_CHARACTERS: Final = 1_000
 
 
 class Arguments:
-    """One call's arguments; each is taken once, by name. `names` are those that the tool has."""
+    """One call's arguments; each is taken once, by name. `names` are those that the tool has.
+
+    What is left out, null or empty is None. Raises `ToolRefused`: when it is made, for a name that the tool does not
+    have, and when an argument is taken, for one that is not as it must be.
+    """
 
     def __init__(self, tool: str, untrusted: Mapping[str, Any], names: tuple[str, ...]) -> None:
         if not set(untrusted) <= set(names):
