@@ -48,7 +48,7 @@ AbsolutePath = Annotated[Path, AfterValidator(_absolute)]
 
 
 def absolute_sqlite_url(url: str) -> str:
-    """Return the address of a file or folder. Raises ValueError for a relative one, which each command takes otherwise."""
+    """Return the address of a file or folder. Raises ValueError for a relative one: no two commands agree on it."""
     if not url.startswith("sqlite:////") or len(url) == len("sqlite:////"):
         raise ValueError("write it as sqlite:////whole/path, with four slashes; `~` is not expanded")
     return url
