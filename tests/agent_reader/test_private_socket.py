@@ -26,6 +26,7 @@ from agent_reader.private_socket import make_app
 from agent_reader.query import EmailQueryArguments, email_query
 from shared.link import MAX_ANSWER_OCTETS, Agents, Located, OpenedState, ReadsPage, Status, WasOpened
 from shared.unix_peer import uid_of_unix_peer
+from tests.agent_reader.on_loopback import await_true
 from tests.agent_reader.served import ACCOUNT, NOW, OTHER_ACCOUNT, House, house
 
 OTHER_UID = 64_997
@@ -52,12 +53,7 @@ def listening(served: House, path: Path, allow_uids: frozenset[int]) -> Iterator
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener])))
     thread.start()
     try:
-        deadline = threading.Event()
-        for _ in range(1_000):
-            if server.started:
-                break
-            deadline.wait(0.01)
-        assert server.started
+        await_true(lambda: server.started)
         yield path
     finally:
         server.should_exit = True

@@ -129,7 +129,7 @@ class House:
         process, self.process = self.process, None
         process.send_signal(number)
         try:
-            return process.wait(15)
+            return process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
