@@ -10,7 +10,7 @@ _SPACES: Final = re.compile(r"[ \t\r\n]++")
 _QUOTED_OR_SPACES: Final = re.compile(r'("[^"\\]*+")|[ \t\r\n]++')
 _ANGLE_OR_QUOTED: Final = re.compile(r'(<[^<>]*+>)|"[^"\\]*+"')
 _FIRST_URL: Final = re.compile(r"[ \t\r\n]*+<([^<>]*+)>")
-_NEXT_URL: Final = re.compile(r"[ \t\r\n]*+,[ \t\r\n,]*+<([^<>]*+)>")
+_NEXT_URL: Final = re.compile(r"[ \t\r\n,]*+<([^<>]*+)>")
 _TO_COMMENT: Final = re.compile(r"(?:[^(<]++|<[^<>]*+>?)*+")
 
 
@@ -39,7 +39,8 @@ def _without_white_space(spelled: str) -> str:
 def parse_urls(text: str) -> tuple[str, ...] | None:
     """Return the URLs without angle brackets, or None where the field does not begin with one.
 
-    RFC 2369 §2: what follows a URL without a comma, or a comma without a URL, is left aside with all after it.
+    RFC 2369 §2: what follows a URL or a comma and is no URL is left aside with all after it. Of URLs with white space
+    alone between them a client SHOULD ignore all but the first; lists send such fields, and any of them serves.
     """
     text = without_comments(text)
     urls: list[str] = []
