@@ -203,6 +203,15 @@ def test_more_changes_than_asked_for_are_too_many(account: Mirrored) -> None:
     assert 3 == len(_changes(account, state, {}, maxChanges=3).added)
     with pytest.raises(QueryRefused, match="tooManyChanges"):
         _changes(account, state, {}, maxChanges=2)
+    # What is taken out counts, and so does what is put in (RFC 8620 §5.6).
+    state = account.query().query_state
+    account.flag("INBOX", 1, "\\Seen")
+    account.vanish("INBOX", 2)
+    account.end_round()
+    changes = _changes(account, state, {}, maxChanges=3)
+    assert (2, 1) == (len(changes.removed), len(changes.added))
+    with pytest.raises(QueryRefused, match="tooManyChanges"):
+        _changes(account, state, {}, maxChanges=2)
 
 
 @pytest.mark.statement("85")
@@ -214,8 +223,28 @@ def test_up_to_id_ends_what_is_added_where_nothing_can_move_and_is_ignored_elsew
     up_to = before.ids[0]
     assert (newest,) == _changes(account, before.query_state, {}, upToId=up_to).added
     assert (newest, oldest) == _changes(account, before.query_state, {}, upToId="Mnowhere").added
-    mutable: dict[str, JSON] = {"filter": {"notKeyword": "$seen"}}
-    assert (newest, oldest) == _changes(account, before.query_state, mutable, upToId=up_to).added
+    mutable: list[dict[str, JSON]] = [
+        {"filter": {"notKeyword": "$seen"}},
+        {"filter": {"inMailbox": "INBOX"}},
+        {"filter": {"inMailboxOtherThan": ["Archive"]}},
+        {"filter": {"noneInThreadHaveKeyword": "$seen"}},
+        {"filter": {"operator": "OR", "conditions": [{}, {"operator": "NOT", "conditions": [{"hasKeyword": "x"}]}]}},
+        {"sort": [{"property": "hasKeyword", "keyword": "$seen"}, {"property": "receivedAt", "isAscending": False}]},
+    ]
+    for query in mutable:
+        assert (newest, oldest) == _changes(account, before.query_state, _named(account, query), upToId=up_to).added
+
+
+@pytest.mark.statement("85")
+def test_up_to_id_is_ignored_where_an_email_may_stand_for_its_thread(account: Mirrored) -> None:
+    account.add("INBOX", *(fetched(uid, LETTERS[uid], at=START.replace(minute=uid)) for uid in (5, 8)))
+    before = account.query(collapseThreads=True)
+    # Of the thread of 8, and older: after it is gone, the one that stands for the thread.
+    account.add("INBOX", fetched(4, LETTERS[4], at=START.replace(minute=4)))
+    account.vanish("INBOX", 8)
+    account.end_round()
+    changes = _changes(account, before.query_state, {"collapseThreads": True}, upToId=before.ids[-1])
+    assert account.query(collapseThreads=True).ids == _applied(before.ids, changes)
 
 
 @pytest.mark.statement("85")
@@ -315,8 +344,11 @@ def test_a_list_of_mailboxes_becomes_the_new_one_whatever_came_went_or_moved(
     account.put_listing(listed("INBOX"), listed("Archive/New"), listed("Archive"), listed("Sent", "\\Sent"))
     account.end_round()
     _assert_kept_up(account, before, query)
+    changes = _mailbox_changes(account, before.query_state, **query)
+    number = len(changes.removed) + len(changes.added)
+    assert changes == _mailbox_changes(account, before.query_state, **query, maxChanges=number)
     with pytest.raises(QueryRefused, match="tooManyChanges"):
-        _mailbox_changes(account, before.query_state, **query, maxChanges=1)
+        _mailbox_changes(account, before.query_state, **query, maxChanges=number - 1)
 
 
 @pytest.mark.statement("99")

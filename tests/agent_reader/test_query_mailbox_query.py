@@ -133,6 +133,9 @@ def test_positions_anchors_and_limits(account: Mirrored) -> None:
         ({"anchor": whole.ids[2], "anchorOffset": -1, "limit": 1}, 1, whole.ids[1:2]),
         ({"anchor": whole.ids[2], "anchorOffset": -9}, 0, whole.ids),
         ({"anchor": whole.ids[2], "anchorOffset": MAX_INT}, MAX_INT, ()),
+        ({"anchor": whole.ids[2], "position": 3}, 2, whole.ids[2:]),
+        ({"anchorOffset": 3}, 0, whole.ids),
+        ({"position": 1, "anchorOffset": 2}, 1, whole.ids[1:]),
         ({"limit": 0}, 0, ()),
     ]
     for asked, position, ids in cases:

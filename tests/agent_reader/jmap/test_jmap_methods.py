@@ -175,6 +175,14 @@ async def test_ids_null_means_all_where_all_are_few(tmp_path: Path, name: str) -
     with house(tmp_path / "many", limits=Limits(max_objects_in_get=1)) as served:
         _, body = await served.one(name, ids=None)
         assert "requestTooLarge" == body["type"]
+    # Three Emails are too many, and two Threads are not.
+    (tmp_path / "two").mkdir()
+    with house(tmp_path / "two", limits=Limits(max_objects_in_get=2)) as served:
+        _, body = await served.one(name, ids=None)
+        if name == "Email/get":
+            assert "requestTooLarge" == body["type"]
+        else:
+            assert 2 == len(body["list"])
 
 
 @pytest.mark.statement("71", "76")

@@ -22,6 +22,7 @@ SOURCE: dict[str, Any] = {
     "nothing": None,
     "": "empty name",
     "*": "star",
+    "~1": "tilde",
 }
 
 
@@ -48,6 +49,7 @@ async def _referred(served: House, path: Any, result_of: Any = "0", name: Any = 
         ("/nothing", None),
         ("/", "empty name"),
         ("/*", "star"),
+        ("/~01", "tilde"),
     ],
 )
 @pytest.mark.statement("45", "46", "48")
@@ -121,6 +123,10 @@ async def test_the_first_response_with_the_call_id_counts(served: House) -> None
     calls = [["Core/echo", {"n": 1}, "a"], ["Core/echo", {"n": 2}, "a"], ["Core/echo", {"#n": reference}, "b"]]
     responses = (await served.post({"using": [CORE], "methodCalls": calls})).json()["methodResponses"]
     assert {"n": 1} == responses[2][1]
+    # Also where its name is another: the one that has it is not looked for (RFC 8620 §3.7).
+    calls = [["No/such", {}, "a"], ["Core/echo", {"n": 2}, "a"], ["Core/echo", {"#n": reference}, "b"]]
+    responses = (await served.post({"using": [CORE], "methodCalls": calls})).json()["methodResponses"]
+    assert "invalidResultReference" == responses[2][1].get("type")
 
 
 @pytest.mark.statement("50")

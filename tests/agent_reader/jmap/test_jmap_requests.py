@@ -61,6 +61,8 @@ async def test_what_is_no_request_is_refused_with_its_type(served: House, body: 
     [
         "text/plain",
         "application/jmap",
+        "application/json5",
+        "application/json-patch+json",
         "",
         "application/json; charset=latin-1",
         "application/json; x=y; charset=utf-16",
@@ -125,6 +127,8 @@ async def test_members_that_nobody_knows_are_ignored(served: House) -> None:
 async def test_created_ids_come_back_where_they_were_sent(served: House) -> None:
     response = await served.post({"using": [CORE], "methodCalls": [], "createdIds": {"k1": "M1"}})
     assert {"k1": "M1"} == response.json()["createdIds"]
+    response = await served.post({"using": [CORE], "methodCalls": [], "createdIds": {}})
+    assert {} == response.json()["createdIds"]
     response = await served.post({"using": [CORE], "methodCalls": []})
     assert {"methodResponses", "sessionState"} == set(response.json())
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from agent_reader.jmap.capabilities import AGENT, CORE, MAIL, SUBMISSION
+from agent_reader.scope import Scope
 from tests.agent_reader.served import ACCOUNT, BASE_URL, OTHER_ACCOUNT, House, house
 
 pytestmark = pytest.mark.anyio
@@ -87,15 +88,34 @@ async def test_each_sort_option_of_the_session_can_be_sorted_by(served: House) -
         assert "Email/query" == name, body
 
 
-@pytest.mark.statement("2", "13", "28")
+@pytest.mark.statement("2", "13")
 async def test_the_state_changes_with_the_rest_and_only_then(served: House, tmp_path: Path) -> None:
     first = await _session(served)
     assert first == await _session(served) == await _session(served, "/.well-known/jmap")
     elsewhere = await _session(served, Host="localhost:9000")
     assert elsewhere["apiUrl"] == "http://localhost:9000/jmap/api"
     assert first["state"] != elsewhere["state"]
-    response = await served.post({"using": [CORE], "methodCalls": []})
-    assert first["state"] == response.json()["sessionState"]
+    states = {first["state"], elsewhere["state"]}
+    for token in (
+        served.access.create_token("another").text,
+        served.access.create_token("shopper", scope=Scope(accounts=(ACCOUNT,))).text,
+    ):
+        async with served.client(token) as client:
+            states.add((await client.get("/jmap/session")).json()["state"])
+    # By the name alone, and by the accounts.
+    assert 4 == len(states)
+
+
+@pytest.mark.statement("28")
+async def test_every_answer_has_the_state_of_the_session_of_who_asks_where_he_asks(served: House) -> None:
+    tokens = (None, served.access.create_token("archivist", scope=Scope(accounts=(OTHER_ACCOUNT,))).text)
+    for token in tokens:
+        for host in ("localhost:8620", "localhost:9000"):
+            async with served.client(token, Host=host) as client:
+                session = (await client.get("/jmap/session")).json()
+                for calls in ([], [["No/such", {}, "0"]], [["Core/echo", {}, "0"]]):
+                    response = await client.post("/jmap/api", json={"using": [CORE], "methodCalls": calls})
+                    assert session["state"] == response.json()["sessionState"]
 
 
 async def test_a_public_address_stands_in_every_url_and_its_host_is_let_in(tmp_path: Path) -> None:
