@@ -33,9 +33,11 @@ DEFAULT_PROPERTIES: Final = (
     "attachments",
 )
 
-# RFC 5322 §3.6 and RFC 2045: a message has one of these at least. The parser itself takes any octets for one.
+# RFC 5322 §3.6 and RFC 2045 §3: a message has one of these at least; one that was attached by hand, its type perhaps and
+# no other. The parser itself takes any octets for one.
 _FIELDS_OF_A_MESSAGE: Final = frozenset(
-    {"from", "sender", "to", "cc", "date", "subject", "message-id", "received", "return-path", "mime-version"}
+    {"from", "sender", "reply-to", "to", "cc", "bcc", "date", "subject", "comments", "keywords", "message-id"}
+    | {"in-reply-to", "references", "received", "return-path", "mime-version", "content-type"}
 )
 
 # Gives the octets of a blob, for as long as the block runs.

@@ -168,7 +168,7 @@ def test_orders_by_addresses_go_by_the_first_one_by_its_name_else_its_email_else
     senders = {
         "email": "cara@x",
         "none": "",
-        "first": "Bob <z@x>, Aaron <a@x>",
+        "first": "Bob <z@x>, Zoe <a@x>",
         "name": "Dora <aa@x>",
         "group": "Friends: Aaron <a@x>;",
     }

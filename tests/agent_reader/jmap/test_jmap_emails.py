@@ -18,9 +18,11 @@ from agent_reader.jmap.capabilities import CORE, MAIL
 from agent_reader.jmap.queries import answer_email_query
 from agent_reader.jmap.sheet import Sheet
 from agent_reader.query import BlobCache, BlobReader
+from agent_reader.query.email_parse import is_message
 from agent_reader.query.patience import Patience
 from shared.identity import blob_id, email_id, message_digest
 from shared.imap_login import ImapFailure
+from shared.message import parse
 from tests.agent_reader.served import ACCOUNT, House, house, octets
 from tests.agent_reader.served import MESSAGES as SHOP_MESSAGES
 
@@ -227,6 +229,13 @@ async def test_what_is_not_there_and_what_is_no_message_are_told_apart_and_nothi
     assert (None, [_blob(NO_MESSAGE)], None) == (body["parsed"], body["notParsable"], body["notFound"])
     body = await _parsed(served)
     assert (None, None, None) == (body["parsed"], body["notParsable"], body["notFound"])
+
+
+@pytest.mark.statement("170")
+@pytest.mark.parametrize("field", ["Content-Type: text/plain", "Bcc: ann@x", "Reply-To: ann@x", "References: <a@x>"])
+def test_one_field_of_a_message_makes_a_message(field: str) -> None:
+    assert is_message(parse(f"{field}\r\n\r\nText.".encode()))
+    assert not is_message(parse(f"X-{field}\r\n\r\nText.".encode()))
 
 
 @pytest.mark.statement("171")

@@ -167,6 +167,16 @@ def test_names_come_from_the_filename_and_else_from_the_type(fields: list[str], 
     assert name == parse(entity("application/pdf; name=type.pdf", "x", *fields)).root.name
 
 
+@pytest.mark.statement("134")
+def test_encoded_words_in_a_name_are_read_wherever_it_stands() -> None:
+    spelled = '"=?utf-8?Q?=E2=82=AC_1.pdf?="'
+    for part in (
+        entity(f"application/pdf; name={spelled}", "x"),
+        entity("application/pdf", "x", f"Content-Disposition: attachment; filename={spelled}"),
+    ):
+        assert "€ 1.pdf" == parse(part).root.name
+
+
 @pytest.mark.statement("132")
 def test_a_part_of_a_digest_is_a_message_and_one_of_another_multipart_is_text() -> None:
     for subtype, kind, charset in (("digest", "message/rfc822", None), ("mixed", "text/plain", "us-ascii")):
