@@ -6,7 +6,6 @@ any text of a mail.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar
 
 from fastapi import FastAPI
@@ -17,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from agent_reader.access import Access
-from agent_reader.door.bare_app import bare_app
+from agent_reader.door.bare_app import Route, bare_app
 from agent_reader.door.faults import Faults
 from agent_reader.errors import AccessUnavailable
 from agent_reader.peers import PeerGate
@@ -64,15 +63,7 @@ class Index(Protocol):
         """Return how whole and fresh an account's mirror is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One row of the table of routes; `endpoint` names a method of `_Endpoints`."""
-
-    path: str
-    http_method: str
-    endpoint: str
-
-
+# The whole door; each names a method of `_Endpoints`.
 ROUTES: Final = (
     Route("/locate", "POST", "locate"),
     Route("/opened", "POST", "opened"),

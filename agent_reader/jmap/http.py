@@ -3,7 +3,6 @@
 import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -18,7 +17,7 @@ from starlette.responses import Response
 from structlog.typing import FilteringBoundLogger
 
 from agent_reader.access import Access, Agent, Shown
-from agent_reader.door.bare_app import bare_app
+from agent_reader.door.bare_app import Route, bare_app
 from agent_reader.door.faults import Faults
 from agent_reader.door.gate import HostGate, read_body, refusal
 from agent_reader.door.keeper import MOST_THREADS, Keeper, Places
@@ -48,17 +47,8 @@ _JSON: Final = "application/json"
 # A search and what it found take some hundred octets; this is read in a tenth of a millisecond.
 _SHORT_BODY_OCTETS: Final = 16 * 1024
 
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One row of the table of routes; each needs a reader token. `endpoint` names a method of `_Endpoints`."""
-
-    path: str
-    http_method: str
-    endpoint: str
-
-
-# The whole door. A test walks it with every kind of token and every HTTP method.
+# The whole door: each needs a reader token, and names a method of `_Endpoints`. A test walks it with every kind of
+# token and every HTTP method.
 ROUTES: Final = (
     Route("/.well-known/jmap", "GET", "session"),
     Route("/jmap/session", "GET", "session"),

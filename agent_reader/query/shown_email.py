@@ -3,14 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from agent_reader.store.reading import SUMMARY_PROPERTIES
+
 # What says nothing of the content: where a message lies, and what the server calls it.
 _PLACE: Final = frozenset({"id", "blobId", "threadId", "mailboxIds", "keywords", "size", "receivedAt"})
-_HEADER: Final = frozenset(
-    {
-        *("messageId", "inReplyTo", "references", "sender", "from", "to", "cc", "bcc", "replyTo", "subject", "sentAt"),
-        "headers",
-    }
-)
+_HEADER: Final = frozenset({*SUMMARY_PROPERTIES, "headers"})
 _STRUCTURE: Final = frozenset({"bodyStructure", "textBody", "htmlBody", "attachments", "hasAttachment"})
 
 
