@@ -33,8 +33,8 @@ DEFAULT_PROPERTIES: Final = (
     "attachments",
 )
 
-# RFC 5322 §3.6 and RFC 2045 §3: a message has one of these at least; one that was attached by hand, its type perhaps and
-# no other. The parser itself takes any octets for one.
+# RFC 5322 §3.6 and RFC 2045 §3: a message has one of these at least; one that was attached by hand perhaps has no other
+# than its type. The parser itself takes any octets for one.
 _FIELDS_OF_A_MESSAGE: Final = frozenset(
     {"from", "sender", "reply-to", "to", "cc", "bcc", "date", "subject", "comments", "keywords", "message-id"}
     | {"in-reply-to", "references", "received", "return-path", "mime-version", "content-type"}

@@ -210,6 +210,10 @@ def test_size_counts_octets_after_transfer_decoding_with_crlf() -> None:
         entity("text/plain; charset=utf-8", base64.b64encode("é\r\n".encode()), "Content-Transfer-Encoding: base64")
     ).root
     assert (4, "é\n") == (root.size, body_value(root).value)
+    # The line break before a boundary is the boundary's, whichever it is (RFC 2046 §5.1.1).
+    whole = multipart("mixed", entity("text/plain", "a\r\n"), entity("text/plain", "b"))
+    for octets, sizes in ((whole, [3, 1]), (whole.replace(b"\r\n", b"\n"), [2, 1])):
+        assert sizes == [part.size for part in parse(octets).root.subparts]
 
 
 @pytest.mark.statement("150")
