@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from change_executor.notify.settings import Notify
-from shared.imap_login import ImapLogin
+from shared.imap_login import LOGIN_ID_PATTERN, ImapLogin
 from shared.metrics import Metrics
 from shared.proposal import AGENT_PATTERN, QUEUE_PATTERN, ROLE_PATTERN
 from shared.settings import AbsolutePath, Section, absolute_sqlite_url
@@ -88,7 +88,8 @@ class Queue(Section):
 
     id: Annotated[str, StringConstraints(pattern=QUEUE_PATTERN)]
     credential: str
-    account: str
+    # As the reader's configuration has it: of another form, nothing would ever be found there.
+    account: Annotated[str, StringConstraints(pattern=LOGIN_ID_PATTERN)]
     incoming: MailboxName
     authserv_id: Annotated[str, StringConstraints(pattern=r"^[!-~]+$", max_length=255)] | None = None
     undo: bool = True
@@ -158,7 +159,8 @@ class ExecutorSettings(Section):
         for queue in self.queues:
             if queue.credential not in known:
                 raise ValueError(
-                    f"queue `{queue.id}` names the credential `{queue.credential}`, which is not configured"
+                    f"queue `{queue.id}` names the credential `{queue.credential}`, which is not configured; "
+                    f"there is {', '.join(f'`{each}`' for each in sorted(known))}"
                 )
         return self
 

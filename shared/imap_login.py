@@ -26,6 +26,7 @@ from shared.oauth import OAuth, OAuthFailure, access_token
 from shared.settings import AbsolutePath, Section, read_secret
 
 __all__ = [
+    "LOGIN_ID_PATTERN",
     "READ_SECONDS",
     "GuardedClient",
     "ImapFailure",
@@ -33,6 +34,8 @@ __all__ = [
     "connect",
     "protocol_failure",
 ]
+
+LOGIN_ID_PATTERN: Final = r"^[a-z0-9][a-z0-9_-]{0,39}$"
 
 CONNECT_SECONDS: Final = 15.0
 # A dead server must not hold a sync for ever; a live one that builds an index answers within a minute.
@@ -48,7 +51,7 @@ class ImapLogin(Section):
     `certificate_sha256` pins the server's certificate by the digest of its DER form, where no authority vouches for it.
     """
 
-    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+    id: Annotated[str, Field(pattern=LOGIN_ID_PATTERN)]
     host: Annotated[str, Field(min_length=1, max_length=255)]
     port: Annotated[int, Field(ge=1, le=65535)] = 993
     tls: Literal["tls", "starttls", "none"] = "tls"

@@ -20,7 +20,7 @@ ALARMS: Final = {
     AlarmCode.NOT_APPLIED: AlarmWords(
         "approval was not carried out in time.",
         "approvals were not carried out in time.",
-        "Nothing was moved for them as far as is known.",
+        "As far as is known, nothing was moved.",
         "/?state=approved",
     ),
     AlarmCode.NOT_UNDONE: AlarmWords(

@@ -6,13 +6,14 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
 from pydantic import BaseModel
 
 from change_executor.config import Destination, ExecutorSettings, Intake, JournalSettings, Queue, Reader, Review
 from change_executor.notify.settings import Notify
 from shared.imap_login import ImapLogin
 from shared.metrics import Metrics
-from shared.settings import load_settings, settings_from
+from shared.settings import ConfigurationError, load_settings, settings_from
 
 EXAMPLE = Path(__file__).parents[2] / "deploy" / "examples" / "executor.toml"
 
@@ -73,3 +74,19 @@ def test_what_is_commented_out_shows_the_default_where_there_is_one() -> None:
     )
     assert text != spelled_out
     assert plain == settings_from(tomllib.loads(spelled_out), ExecutorSettings, "the example, spelled out")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "named"),
+    [
+        ('account = "shop"', 'account = ""', "`queues.0.account`: must be"),
+        ('account = "shop"', 'account = "The shop"', "`queues.0.account`: must be"),
+        ('credential = "move"', 'credential = "mvoe"', "credential `mvoe`, which is not configured; there is `move`"),
+    ],
+)
+def test_what_a_queue_names_and_cannot_be_there_stops_the_start(right: str, wrong: str, named: str) -> None:
+    raw = tomllib.loads(EXAMPLE.read_text(encoding="utf-8").replace(right, wrong))
+    with pytest.raises(ConfigurationError) as caught:
+        settings_from(raw, ExecutorSettings, "executor.toml")
+    assert named in str(caught.value)
+    assert "the file" not in str(caught.value)

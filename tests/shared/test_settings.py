@@ -169,3 +169,14 @@ def test_a_misspelled_key_is_the_one_that_is_named_with_what_was_meant(
     with pytest.raises(ConfigurationError) as caught:
         _load(tmp_path, 'name = "x"\ninner = { port = 1 }\nzzz = "y"\n')
     assert "Did you mean" not in caught.value.fix
+
+
+def test_one_table_where_there_may_be_several_is_told_with_its_brackets(tmp_path: Path) -> None:
+    class _Several(Section):
+        entries: tuple[_Inner, ...]
+
+    path = tmp_path / "example.toml"
+    path.write_text("[entries]\nport = 1\n")
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(path, _Several)
+    assert "[[entries]]" in caught.value.fix
