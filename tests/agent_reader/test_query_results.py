@@ -34,6 +34,13 @@ def test_the_default_order_is_newest_received_first_whatever_the_uids(tmp_path: 
         assert account.query(sort=[{"property": "receivedAt"}]).ids == newest_first[::-1]
         assert account.query(sort=[{"property": "receivedAt", "isAscending": False}]).ids == newest_first
         assert account.query(sort=[{"property": "sentAt", "isAscending": False}]).ids == newest_first
+        # One that says when it was sent stands among those that do not, by when they were received.
+        dated = letter("number dated", headers={"Date": "Thu, 1 Jan 2026 06:30:00 +0000"})
+        account.add("INBOX", fetched(30, dated, at=START))
+        for is_ascending in (True, False):
+            by_date = account.query(sort=[{"property": "sentAt", "isAscending": is_ascending}]).ids
+            expected = (*newest_first[:5], id_of(dated), *newest_first[5:])
+            assert by_date == (expected[::-1] if is_ascending else expected)
 
 
 @pytest.mark.statement("84", "164", "166")
