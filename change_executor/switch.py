@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Journal, Writing, is_stopped
@@ -52,14 +52,30 @@ def press_in(writing: Writing, actor: str, details: Mapping[str, Any]) -> None:
     writing.append("stop:press", STOP, actor, dict(details))
 
 
-def release_stop(journal: Journal, actor: str) -> bool:
-    """Release the button as `actor`; False where it was not pressed. Raises `JournalUnavailable`."""
+class PressedSince(Exception):  # noqa: N818 - names the state of things
+    """Somebody pressed the button after whoever would release it had looked."""
+
+
+def release_stop(journal: Journal, actor: str, *, seen: int | None = None) -> bool:
+    """Release the button as `actor`; False where it was not pressed.
+
+    `seen` is the last event that they knew of, None for who looks now. Raises `PressedSince`, `JournalUnavailable`.
+    """
     with journal.writing() as writing:
         if not writing.stopped():
             return False
+        if seen is not None and seen < _pressed_by(writing.connection):
+            raise PressedSince
         writing.connection.execute(delete(schema.switches).where(schema.switches.c.name == STOP))
         writing.append("stop:release", STOP, actor)
         return True
+
+
+def _pressed_by(connection: Connection) -> int:
+    events = schema.events.c
+    pressed = select(func.coalesce(func.max(events.seq), 0)).where(events.subject == STOP, events.kind == "stop:press")
+    found: int = connection.execute(pressed).scalar_one()
+    return found
 
 
 def in_flight(connection: Connection) -> InFlight:

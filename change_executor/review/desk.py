@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -18,7 +19,7 @@ from change_executor.review.case import Case, read_case, read_events
 from change_executor.review.decisions import DecisionRefused, Desk, LookedAt, SessionEnded, Settled, cannot_approve
 from change_executor.review.earlier import read_earlier
 from change_executor.review.error_page import PageError, Refusal
-from change_executor.review.forms import Form, decision_reason, looked_at
+from change_executor.review.forms import Form, decision_reason, looked_at, seen_in
 from change_executor.review.frame import read_frame
 from change_executor.review.landing import list_of, place_after, read_decided
 from change_executor.review.message_views import has_source, source_lines
@@ -26,7 +27,7 @@ from change_executor.review.queue_view import read_next
 from change_executor.review.room import Room, html, see_other, way_back
 from change_executor.review.searching import Filters, filters_from
 from change_executor.review.sessions import Session
-from change_executor.switch import is_frozen, press_stop, release_stop
+from change_executor.switch import PressedSince, is_frozen, press_stop, release_stop
 from shared.proposal import PROPOSAL_ID
 
 _CONFLICT: Final = 409
@@ -94,8 +95,12 @@ async def stop(room: Room, request: Request, session: Session, form: Form) -> Re
 
 
 async def resume(room: Room, request: Request, session: Session, form: Form) -> Response:  # noqa: ARG001 - a handler's signature
-    """`POST /resume`."""
-    await room.in_thread(release_stop, room.journal, f"person:{session.person.name}")
+    """`POST /resume`, with `seen`: the last event that the page knew of. A stop that it did not show goes on."""
+    release = partial(release_stop, room.journal, f"person:{session.person.name}", seen=seen_in(form))
+    try:
+        await room.in_thread(release)
+    except PressedSince:
+        raise PageError(Refusal.STOPPED_AGAIN) from None
     return see_other(_here(form))
 
 

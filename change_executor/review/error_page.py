@@ -53,6 +53,12 @@ class Refusal(Enum):
         "The form belongs to another session. Nothing was changed.",
         "Open the page again and repeat what you did.",
     )
+    STOPPED_AGAIN = Words(
+        409,
+        "It was stopped again",
+        "Somebody stopped everything after this page was made. Nothing was resumed.",
+        "Open the page again, find out who and why, and resume then.",
+    )
     NOT_AN_ADMINISTRATOR = Words(
         403,
         "That takes an administrator",

@@ -20,6 +20,8 @@ FORM_SECONDS: Final = 10.0
 _MAX_FIELDS: Final = 64
 _FORM_TYPE: Final = "application/x-www-form-urlencoded"
 _VERSION: Final = re.compile(r"[1-9][0-9]{0,8}", re.ASCII)
+# 18 digits stay below what SQLite numbers rows with.
+_SEQ: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 # Before the id of each proposal that several are decided together with.
 SEEN_PREFIX: Final = "seen."
 _SEEN: Final = re.compile(r"seen\.(P[0-9a-v]{20})", re.ASCII)
@@ -88,6 +90,13 @@ def looked_at_together(form: Form) -> list[LookedAt]:
             version, _, shown = value.partition(".")
             chosen.append(looked_at(match[1], Form({"version": version, "shown": shown})))
     return chosen
+
+
+def seen_in(form: Form) -> int:
+    """Return the last event that the page of a form knew of. Raises `PageError`."""
+    if _SEQ.fullmatch(form.text("seen")) is None:
+        raise PageError(Refusal.MALFORMED_FORM)
+    return int(form.text("seen"))
 
 
 def decision_reason(form: Form) -> str:

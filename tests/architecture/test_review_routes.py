@@ -277,7 +277,9 @@ def test_a_right_session_does_decide(review_page: ReviewPage) -> None:
         "undo": State.UNDOING,
         "settle": State.APPLIED,
     } == states(review_page, proposals)
-    for path in ("/stop", "/resume", "/sign-out"):
+    assert 303 == client.post("/stop", data=fields).status_code
+    fields |= fields_of(client.get("/").text, "/resume")
+    for path in ("/resume", "/sign-out"):
         assert 303 == client.post(path, data=fields).status_code
 
 

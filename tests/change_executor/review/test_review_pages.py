@@ -15,6 +15,7 @@ from change_executor.outcomes import Outcome, Waiting
 from change_executor.review import cautions, wording
 from change_executor.review.error_page import Refusal
 from change_executor.review.headers import CONTENT_SECURITY_POLICY
+from change_executor.switch import press_stop, release_stop
 from shared.message import Fact, LinkConcern
 from shared.proposal import State
 from tests.servers.desk import PASSWORD, PERSON, ReviewPage, fields_of, press, reading
@@ -269,6 +270,22 @@ def test_the_stop_button_is_on_every_page_until_somebody_resumes(page: ReviewPag
         assert wording.REFUSED["stopped"] in client.get(path).text
     assert 303 == press(client, client.get("/").text, "/resume").status_code
     assert "Everything is stopped." not in client.get("/").text
+
+
+def test_g9_a_stop_that_a_page_did_not_show_is_not_released_by_it(page: ReviewPage) -> None:
+    client = page.signed_in()
+    press_stop(page.journal, "operator")
+    shown = client.get("/").text
+    release_stop(page.journal, "person:bob")
+    press_stop(page.journal, "person:bob")
+    refused = press(client, shown, "/resume")
+    assert (409, True) == (refused.status_code, "It was stopped again" in refused.text)
+    assert 400 == press(client, shown, "/resume", seen="x").status_code
+    assert "Everything is stopped." in client.get("/").text
+    assert 303 == press(client, client.get("/settings").text, "/resume").status_code
+    assert "Everything is stopped." not in client.get("/").text
+    # Once more changes nothing.
+    assert 303 == press(client, shown, "/resume").status_code
 
 
 def test_an_agent_that_is_not_separated_is_said_to_be_so(tmp_path: Path) -> None:
