@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from agent_reader.access import Access, Agent
@@ -36,7 +35,6 @@ from agent_reader.query.patience import Abandoned, Patience, somebody_waits
 from agent_reader.scope import Scope
 from agent_reader.store.snapshot import Snapshot
 from agent_reader.store.status import Standing
-from agent_reader.store.store import FRESH_WITHIN
 from agent_reader.tool_answers.arguments import Arguments
 from agent_reader.tool_answers.refusals import ToolRefused, missing_argument, unknown_tool
 from agent_reader.tool_answers.sheet import Sheet
@@ -94,7 +92,6 @@ class Desk:
     faults: Faults
     clock: Clock
     random_octets: RandomOctets
-    fresh_within: timedelta = FRESH_WITHIN
     blobs: BlobReader | None = None
     limits: Limits = DEFAULT_LIMITS
     monotonic: Monotonic = time.monotonic
@@ -262,7 +259,7 @@ class Desk:
                 "Incomplete: the first sync is running, newest mail first; what is not found may be there later."
                 + failed
             )
-        if not status.is_fresh(self.clock(), self.fresh_within):
+        if not status.is_fresh(self.clock()):
             return (
                 f"Not fresh: the index is of {status.settled_at:%Y-%m-%d %H:%M} UTC; newer mail is not in it." + failed
             )

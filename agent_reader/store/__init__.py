@@ -14,10 +14,9 @@ if TYPE_CHECKING:
     from agent_reader.store.mirror import AccountMirror
     from agent_reader.store.snapshot import MailboxCounts, Snapshot, StoredEmail, StoredMailbox
     from agent_reader.store.status import Failure, Location, MirrorStatus
-    from agent_reader.store.store import FRESH_WITHIN, Store
+    from agent_reader.store.store import Store
 
 __all__ = [
-    "FRESH_WITHIN",
     "AccountMirror",
     "CannotCalculateChanges",
     "ChangeKind",
@@ -40,7 +39,6 @@ _ROOMS: Final = {
     "ChangeKind": "changes",
     "ChangeList": "change_log",
     "DataType": "changes",
-    "FRESH_WITHIN": "store",
     "Failure": "status",
     "Location": "status",
     "MailboxCounts": "snapshot",

@@ -283,7 +283,7 @@ class AccountMirror:
             self._connection.close()
 
     def _bring_down(self) -> None:
-        """Keep no more than should be kept; new mail and questions go between the steps, and the rest waits."""
+        """Keep no more than should be kept; questions go between the steps, and after ten of them new mail."""
         if self._retention == Retention():
             return
         with self._lock:

@@ -8,6 +8,10 @@ import apsw
 
 from agent_reader.sync.mirror import SetAside
 
+# A round is made four times a minute, as a rule; ten minutes without one are worth a word, also where the settings want
+# it so (`sync_seconds`): what an agent is told is how old the index is, not whose doing that is.
+_FRESH_WITHIN: Final = timedelta(minutes=10)
+
 STANDING: Final = "SELECT settled_at, failed_at, failure_code, failure_detail, failure_fix FROM account"
 
 
@@ -37,9 +41,9 @@ class Standing:
     settled_at: datetime | None
     failure: Failure | None
 
-    def is_fresh(self, now: datetime, within: timedelta) -> bool:
-        """Whether a whole round ended within that time and none has failed since."""
-        return self.failure is None and self.settled_at is not None and now - self.settled_at <= within
+    def is_fresh(self, now: datetime) -> bool:
+        """Whether a whole round ended lately and none has failed since."""
+        return self.failure is None and self.settled_at is not None and now - self.settled_at <= _FRESH_WITHIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from secrets import token_bytes
@@ -31,9 +30,6 @@ from agent_reader.store.thread_pages import ThreadPages
 from agent_reader.store.written import WrittenEmails
 from shared.link import MAX_COPIES, AccountStatus
 from shared.time_and_chance import Clock, RandomOctets
-
-# Sync makes a round a few times an hour where it cannot be pushed to; ten minutes without one is worth a word.
-FRESH_WITHIN: Final = timedelta(minutes=10)
 
 # Idle connections kept for the next question; more than this at once are made and closed again.
 _IDLE_CONNECTIONS: Final = 4
@@ -114,19 +110,17 @@ class _NarrowView:
 class Store:
     """The accounts' mirrors under one folder. Any thread may call; `close` when done.
 
-    `fresh_within` is how old the last whole round may be for the mirror to count as fresh; `announce` is called with
-    the account's id after each commit that made a new state, from the thread that wrote; `boot` names this run of the
-    machine; `retention` says by account what is kept of messages, everything where it says nothing; `identities` what
-    names messages, their octets where it says nothing; `processes` gives a share in those that read a
-    long backlog; left out, one pool reads for all accounts.
+    `announce` is called with the account's id after each commit that made a new state, from the thread that wrote;
+    `boot` names this run of the machine; `retention` says by account what is kept of messages, everything where it says
+    nothing; `identities` what names messages, their octets where it says nothing; `processes` gives a share in those
+    that read a long backlog; left out, one pool reads for all accounts.
     """
 
-    def __init__(  # noqa: PLR0913 - names at the call say what each is
+    def __init__(
         self,
         folder: Path,
         clock: Clock,
         *,
-        fresh_within: timedelta = FRESH_WITHIN,
         random_octets: RandomOctets = token_bytes,
         announce: Callable[[str], None] = lambda _: None,
         boot: Callable[[], str | None] = database.boot_id,
@@ -136,7 +130,6 @@ class Store:
     ) -> None:
         self._folder = folder
         self._clock = clock
-        self._fresh_within = fresh_within
         self._random_octets = random_octets
         self._announce = announce
         self._boot = boot
@@ -330,7 +323,7 @@ class Store:
         return standing.failure
 
     def _is_fresh(self, standing: Standing) -> bool:
-        return standing.is_fresh(self._clock(), self._fresh_within)
+        return standing.is_fresh(self._clock())
 
     def _take(self, account_id: str) -> apsw.Connection:
         self.account(account_id)
