@@ -136,7 +136,7 @@ class _Endpoints:
         with contextlib.ExitStack() as holding:
             # Until the answer is sent: an agent that reads none of them has no more than its places.
             holding.enter_context(self._places.place(agent))
-            check_content_type(request.headers.get("content-type"))
+            check_content_type(request.headers.getlist("content-type"))
             sheet = holding.enter_context(Sheet(self._dispatch.blobs.folder))
             async with self._large_bodies.turn(request, agent):
                 limits = self._dispatch.limits

@@ -1,6 +1,6 @@
 """From untrusted octets to a Request (RFC 8620 §3.3), or the one request-level problem (§3.6.1)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +29,12 @@ class Request:
     created_ids: Mapping[str, str] | None
 
 
-def check_content_type(content_type: str | None) -> None:
-    """Raise notJSON for another content type than application/json, and for another `charset` than UTF-8."""
-    media_type, _, parameters = (content_type or "").partition(";")
+def check_content_type(fields: Sequence[str]) -> None:
+    """Raise notJSON for another content type than application/json, and for another `charset` than UTF-8.
+
+    Of two fields one program reads the first, and the next one the last (RFC 9110 §5.3): they are none.
+    """
+    media_type, _, parameters = (fields[0] if len(fields) == 1 else "").partition(";")
     if media_type.strip().lower() != "application/json":
         raise problems.not_json("another content type")
     for parameter in parameters.split(";"):

@@ -368,6 +368,8 @@ def test_positions_anchors_and_limits(account: Mirrored) -> None:
     assert account.query().limit == 500
     assert account.query().total is None
     assert account.query(limit=2).limit is None
+    # To find the end they are counted, and nobody has asked how many there are.
+    assert account.query(position=-2).total is None
     assert account.query(limit=10**6).limit == 500
     cases: list[tuple[dict[str, JSON], int, tuple[str, ...]]] = [
         ({"position": 1, "limit": 2}, 1, whole[1:3]),

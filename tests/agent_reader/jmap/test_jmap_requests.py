@@ -75,6 +75,15 @@ async def test_another_content_type_is_not_json(served: House, content_type: str
     assert f"{ERROR}notJSON" == response.json()["type"]
 
 
+@pytest.mark.statement("18")
+async def test_two_content_types_are_none(served: House) -> None:
+    for others in (["text/plain"], ["application/json"]):
+        fields = [("Content-Type", each) for each in ("application/json", *others)]
+        async with served.client() as client:
+            response = await client.post("/jmap/api", content=b'{"using": [], "methodCalls": []}', headers=fields)
+        assert (400, f"{ERROR}notJSON") == (response.status_code, response.json()["type"])
+
+
 @pytest.mark.parametrize(
     "content_type",
     [
