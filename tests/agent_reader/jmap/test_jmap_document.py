@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,23 +35,34 @@ def _example(title: str) -> str:
 
 def _run(script: str, running: tuple[House, Served]) -> list[Any]:
     """Run a script as a person would; the JSON values that it prints one after the other."""
-    served, listening = running
-    environment = {"READER": f"http://localhost:{listening.port}", "TOKEN": served.token, "ACCOUNT": ACCOUNT}
-    ended = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        env={"PATH": os.environ["PATH"], "no_proxy": "*", **environment},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert 0 == ended.returncode, ended.stderr
-    decoder, rest, values = json.JSONDecoder(), ended.stdout.strip(), []
+    with _begun(script, running) as shell:
+        stdout, stderr = shell.communicate(timeout=SECONDS)
+    assert 0 == shell.returncode, stderr
+    decoder, rest, values = json.JSONDecoder(), stdout.strip(), []
     while rest:
         value, end = decoder.raw_decode(rest)
         values.append(value)
         rest = rest[end:].strip()
     return values
+
+
+@contextmanager
+def _begun(script: str, running: tuple[House, Served], folder: Path | None = None) -> Iterator[subprocess.Popen[str]]:
+    served, listening = running
+    environment = {"READER": f"http://localhost:{listening.port}", "TOKEN": served.token, "ACCOUNT": ACCOUNT}
+    with subprocess.Popen(
+        # Of one command alone, bash becomes that command, and can be ended in its place.
+        ["bash", "-euo", "pipefail", "-c", script],
+        env={"PATH": os.environ["PATH"], "no_proxy": "*", **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+    ) as shell:
+        try:
+            yield shell
+        finally:
+            shell.kill()
 
 
 def test_the_search_flow_finds_and_reads_a_message(running: tuple[House, Served]) -> None:
@@ -74,3 +87,26 @@ def test_the_change_discovery_flow_tells_of_a_message_that_came_meanwhile(runnin
     (_, changes, _), (_, got, _) = answer["methodResponses"]
     assert (1, [], []) == (len(changes["created"]), changes["updated"], changes["destroyed"])
     assert "Came meanwhile" == got["list"][0]["subject"]
+
+
+def test_the_push_flow_ends_with_the_first_change(running: tuple[House, Served]) -> None:
+    mirror = running[0].store.account(ACCOUNT)
+    inbox = next(mailbox.id for mailbox in mirror.mailboxes() if mailbox.name == "INBOX")
+    with _begun(_example("push flow"), running) as shell:
+        assert shell.stdout is not None
+        # It is there from its first line on, and hears of whatever comes after.
+        assert shell.stdout.readline()
+        synced.add(mirror, inbox, [fetched(60, octets(60, "Pushed", "New."), NOW)])
+        told, stderr = shell.communicate(timeout=SECONDS)
+    assert 0 == shell.returncode, stderr
+    (data,) = [line.removeprefix("data: ") for line in told.splitlines() if line.startswith("data: ")]
+    assert {"Email", "Mailbox"} == json.loads(data)["changed"][ACCOUNT].keys()
+
+
+def test_the_download_flow_gives_the_octets_and_a_part_of_them(running: tuple[House, Served], tmp_path: Path) -> None:
+    with _begun(_example("download flow"), running, tmp_path) as shell:
+        _, stderr = shell.communicate(timeout=SECONDS)
+    assert 0 == shell.returncode, stderr
+    message = (tmp_path / "message.eml").read_bytes()
+    assert b"teapot" in message
+    assert message[:10] == (tmp_path / "beginning").read_bytes()
