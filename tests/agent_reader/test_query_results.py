@@ -72,6 +72,8 @@ def test_orders_by_other_properties(tmp_path: Path) -> None:
         assert order({"property": "size"}) == by_size
         assert order({"property": "receivedAt"}, {"property": "subject"}) == "abc"
         assert order({"property": "receivedAt"}, {"property": "subject", "isAscending": False}) == "cba"
+        # The second one counts where the first says nothing, and nowhere else.
+        assert order({"property": "from"}, {"property": "subject"}) == "bca"
 
 
 @pytest.mark.statement("75", "167")

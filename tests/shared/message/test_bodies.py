@@ -321,6 +321,10 @@ def test_half_a_surrogate_pair_never_leaves() -> None:
 @pytest.mark.statement("138")
 def test_line_ends_are_lf_only_and_nul_is_gone() -> None:
     assert value_of(entity("text/plain", b"a\r\nb\rc\nd\0e")).value == "a\nb\nc\nde"
+    # Where a line end is more than its two octets too.
+    for charset in ("utf-16", "utf-32"):
+        octets = "a\r\nb\rc\nd\0e".encode(charset)
+        assert value_of(entity(f"text/plain; charset={charset}", octets)).value == "a\nb\nc\nde"
 
 
 @pytest.mark.parametrize(
