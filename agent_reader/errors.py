@@ -31,7 +31,8 @@ _STATED_WAIT: Final = re.compile(
     r"(milliseconds?|ms|seconds?|secs?|minutes?|mins?|hours?)\b",
     re.IGNORECASE,
 )
-_SECONDS_OF: Final = {"mi": 60.0, "ms": 0.001, "se": 1.0, "ho": 3_600.0}
+# By how the word for it begins.
+_SECONDS_OF: Final = {"ms": 0.001, "milli": 0.001, "sec": 1.0, "min": 60.0, "hour": 3_600.0}
 # Gmail's longest: a day. A server that says more is not believed.
 _LONGEST_WAIT_SECONDS: Final = 86_400.0
 
@@ -41,9 +42,8 @@ def stated_wait(untrusted_text: str) -> float | None:
     found = _STATED_WAIT.search(untrusted_text)
     if found is None:
         return None
-    unit = found[2].lower()
-    seconds = int(found[1]) * (0.001 if unit.startswith("milli") else _SECONDS_OF[unit[:2]])
-    return min(seconds, _LONGEST_WAIT_SECONDS)
+    unit = next(seconds for word, seconds in _SECONDS_OF.items() if found[2].lower().startswith(word))
+    return min(int(found[1]) * unit, _LONGEST_WAIT_SECONDS)
 
 
 class Refused(Exception):  # noqa: N818 - names what the server did
