@@ -311,6 +311,15 @@ def test_what_does_not_fit_its_label_is_flagged_and_still_shown(content_type: st
     assert (text, True) == (value.value, value.is_encoding_problem)
 
 
+@pytest.mark.statement("139")
+def test_a_transfer_encoding_that_nobody_knows_is_flagged_and_what_stands_there_is_shown() -> None:
+    part = parse(entity("text/plain; charset=utf-8", "é=20!", "Content-Transfer-Encoding: x-uuencode")).root
+    value = body_value(part)
+    assert ("é=20!", True) == (value.value, value.is_encoding_problem)
+    # RFC 8621 §4.1.4: as though it had none.
+    assert len("é=20!".encode()) == part.size
+
+
 @pytest.mark.statement("149")
 def test_half_a_surrogate_pair_never_leaves() -> None:
     value = value_of(entity("text/plain; charset=utf-7", b"a+2AA-b"))
