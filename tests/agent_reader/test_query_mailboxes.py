@@ -135,6 +135,13 @@ def test_names_are_nfc_and_siblings_never_share_one(account: Mirrored) -> None:
     with account.store.snapshot(ACCOUNT) as snapshot:
         names = [each["name"] for each in mailbox_get(snapshot, None, ["name"]).list]
     assert names == ["INBOX", "A & B 🎉 日本", "B\u00fcro", "B\u00fcro (2)"]
+    account.put_listing(listed("INBOX"), *map(listed, ("A", "A/Bu\u0308ro", "A/B\u00fcro", "B", "B/B\u00fcro")))
+    account.end_round()
+    with account.store.snapshot(ACCOUNT) as snapshot:
+        found = mailbox_get(snapshot, None, ["name", "parentId"]).list
+    names_by_id = {each["id"]: each["name"] for each in found}
+    below = {(names_by_id[each["parentId"]], each["name"]) for each in found if each["parentId"] is not None}
+    assert below == {("A", "B\u00fcro"), ("A", "B\u00fcro (2)"), ("B", "B\u00fcro")}
 
 
 @pytest.mark.statement("89")

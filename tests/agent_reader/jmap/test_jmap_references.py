@@ -99,7 +99,8 @@ async def test_a_reference_to_another_answer_fails(served: House, result_of: Any
 @pytest.mark.statement("47", "48")
 async def test_a_reference_to_a_later_or_a_failed_call_fails(served: House) -> None:
     later = {"resultOf": "2", "name": "Core/echo", "path": "/a"}
-    failed = {"resultOf": "1", "name": "Email/get", "path": "/list"}
+    # It answered `error`, whatever was asked, and that has a type.
+    failed = {"resultOf": "1", "name": "Email/get", "path": "/type"}
     responses = await served.call(
         ("Core/echo", {"#value": later}),
         ("Email/get", {"accountId": "nobody", "ids": []}),
@@ -113,8 +114,10 @@ async def test_a_reference_to_a_later_or_a_failed_call_fails(served: House) -> N
 @pytest.mark.statement("45")
 async def test_by_value_and_by_reference_is_invalid(served: House) -> None:
     reference = {"resultOf": "0", "name": "Core/echo", "path": ""}
-    responses = await served.call(("Core/echo", {}), ("Core/echo", {"#a": reference, "a": 1}))
-    assert "invalidArguments" == responses[1][1]["type"]
+    values: list[Any] = [1, None, [], {}]
+    for value in values:
+        responses = await served.call(("Core/echo", {}), ("Core/echo", {"#a": reference, "a": value}))
+        assert "invalidArguments" == responses[1][1].get("type"), value
 
 
 @pytest.mark.statement("51")
