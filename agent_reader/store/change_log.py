@@ -1,8 +1,9 @@
 """What changed since a state: the answers of Email/changes, Mailbox/changes and Thread/changes (RFC 8620 §5.2).
 
 A state is `<epoch>-<number>`: the number counts the transactions that changed what is shown. One transaction can change
-more than an answer may hold, so there are states inside it too: `<epoch>-<number>.<type>.<rows>` is every transaction
-before that number, and of this one the first so many changes to objects of that type.
+more than an answer may hold, so there are states inside it too: `<epoch>-<number>.<type>.<id>` is every transaction
+before that number, and of this one the changes to objects of that type up to this id. How many those are is no place: a
+view of a scope may have fewer the next time.
 """
 
 import re
@@ -15,7 +16,9 @@ import apsw
 from agent_reader.store.changes import ChangeKind, DataType, together
 
 # No number has another spelling: a state that was never given out is none.
-_STATE: Final = re.compile(r"([0-9a-f]{1,32})-(0|[1-9]\d{0,17})(?:\.(Email|Mailbox|Thread)\.([1-9]\d{0,8}))?", re.ASCII)
+_STATE: Final = re.compile(
+    r"([0-9a-f]{1,32})-(0|[1-9]\d{0,17})(?:\.(Email|Mailbox|Thread)\.([A-Z][0-9a-z]{1,64}))?", re.ASCII
+)
 
 
 class CannotCalculateChanges(Exception):  # noqa: N818 - RFC 8620 §5.2 calls it so
@@ -41,10 +44,10 @@ class ChangeList:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """After every change with a smaller number, and after `rows` of those with this one."""
+    """After every change with a smaller number, and of those with this one after that to `object_id`, if any."""
 
     number: int
-    rows: int
+    object_id: str = ""
 
 
 def changes_since(
@@ -60,14 +63,13 @@ def changes_since(
     epoch = current.partition("-")[0]
     kinds: dict[str, ChangeKind] = {}
     new_state, has_more, reached = current, False, begin
-    for place, object_id, kind in _rows(connection, data_type, begin):
+    for number, object_id, kind in _rows(connection, data_type, begin):
         if object_id not in kinds and len(kinds) >= limit:
             # Where another transaction begins, the one before was given whole.
-            inside = place.number == reached.number and place.rows > 0
-            new_state = f"{epoch}-{reached.number}" + (f".{data_type.value}.{place.rows}" if inside else "")
-            has_more = True
+            inside = f".{data_type.value}.{reached.object_id}" if number == reached.number else ""
+            new_state, has_more = f"{epoch}-{reached.number}{inside}", True
             break
-        reached = place
+        reached = _Place(number, object_id)
         after = together(kinds.get(object_id), kind)
         if after is None:
             del kinds[object_id]
@@ -92,20 +94,12 @@ def _place(connection: apsw.Connection, data_type: DataType, untrusted_state: st
         raise CannotCalculateChanges
     number = int(found[2])
     if number == int(last) and found[3] is None:
-        return _Place(number + 1, 0)
+        return _Place(number + 1)
     changes_from = int(connection.execute("SELECT changes_from FROM account").get)
     # A number without changes was never given out, or was lost with the machine's power: see `database.py`.
     if number < changes_from or (number > changes_from and not _has_changes(connection, number)):
         raise CannotCalculateChanges
-    if found[3] is None:
-        return _Place(number + 1, 0)
-    rows = int(found[4])
-    of_type = connection.execute(
-        "SELECT count(*) FROM changes WHERE type = ? AND state = ?", (data_type.value, number)
-    ).get
-    if not 0 < rows < int(of_type):
-        raise CannotCalculateChanges
-    return _Place(number, rows)
+    return _Place(number + 1) if found[3] is None else _Place(number, found[4])
 
 
 def _has_changes(connection: apsw.Connection, number: int) -> bool:
@@ -115,20 +109,17 @@ def _has_changes(connection: apsw.Connection, number: int) -> bool:
     )
 
 
-def _rows(connection: apsw.Connection, data_type: DataType, begin: _Place) -> Iterator[tuple[_Place, str, ChangeKind]]:
-    """Each change from there on, in order, with the place just before it."""
+def _rows(connection: apsw.Connection, data_type: DataType, begin: _Place) -> Iterator[tuple[int, str, ChangeKind]]:
+    """Each change from there on, in order: its number, the object's id and what became of it."""
     created = _mailboxes_created(connection, begin) if data_type is DataType.MAILBOX else {}
     rows = connection.execute(
-        "SELECT state, id, kind FROM changes WHERE type = ? AND state >= ? ORDER BY state, id",
-        (data_type.value, begin.number),
+        "SELECT state, id, kind FROM changes "
+        "WHERE type = ? AND state >= ? AND (state > ? OR id > ?) ORDER BY state, id",
+        (data_type.value, begin.number, begin.number, begin.object_id),
     )
-    number, done = begin.number, 0
     for state, object_id, kind in rows:
-        if state != number:
-            number, done = int(state), 0
-        if (number, done) >= (begin.number, begin.rows) and number >= created.get(object_id, 0):
-            yield _Place(number, done), str(object_id), ChangeKind(kind)
-        done += 1
+        if state >= created.get(object_id, 0):
+            yield int(state), str(object_id), ChangeKind(kind)
 
 
 def _mailboxes_created(connection: apsw.Connection, begin: _Place) -> dict[str, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,25 @@ def test_what_another_mailbox_brings_about_is_counted_though_that_one_is_hidden(
         assert (id_of(content),) == snapshot.changes(DataType.EMAIL, before, 9).created
         found = snapshot.changes(DataType.MAILBOX, before, 9)
         assert (1, True) == (len(found.updated), found.counts_only)
+
+
+def test_a_page_of_one_change_is_followed_by_the_next_though_a_mailbox_went_between_them(account: Mirrored) -> None:
+    # Whoever sees a part is told of counts wherever a Thread is now, and that is fewer mailboxes in the next answer.
+    scope = Scope(received_since=datetime(2000, 1, 1, tzinfo=UTC))
+    names = ("INBOX", "Secret")
+    for name in names:
+        account.add(name, fetched(70, letter("in both")))
+    with account.store.snapshot(ACCOUNT, scope) as snapshot:
+        state = snapshot.state
+    for name in names:
+        account.flag(name, 70, "\\Seen")
+    ids = {account.mailbox_id(name): name for name in names}
+    with account.store.snapshot(ACCOUNT, scope) as snapshot:
+        first = snapshot.changes(DataType.MAILBOX, state, 1)
+    assert first.has_more
+    del ids[first.updated[0]]
+    account.put_listing(*map(listed, ids.values()))
+    account.end_round()
+    with account.store.snapshot(ACCOUNT, scope) as snapshot:
+        rest = snapshot.changes(DataType.MAILBOX, first.new_state, 9)
+    assert (first.updated, tuple(ids)) == (rest.destroyed, rest.updated)
