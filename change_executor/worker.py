@@ -9,16 +9,15 @@ import os
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from sqlalchemy import select
 from structlog.typing import FilteringBoundLogger
 
 from change_executor import checkpoints
-from change_executor.agents import revoked_with_proposals, take_back
+from change_executor.agents import take_back
 from change_executor.apply import Apply, Mover
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings
@@ -27,20 +26,18 @@ from change_executor.errors import JournalUnavailable
 from change_executor.evidence.gather import Gather
 from change_executor.evidence.reader_link import ReaderLink
 from change_executor.evidence.run_child import Cancelled, read_in_child
-from change_executor.journal import schema
 from change_executor.journal.forget import forget_texts, forget_ways_in
 from change_executor.journal.idempotency import forget_keys
 from change_executor.journal.journal import Journal, Proposal, read_proposal
-from change_executor.journal.moves import EXECUTOR, settled
+from change_executor.journal.moves import EXECUTOR
 from change_executor.journal.open import journal_path
-from change_executor.journal.statement import Statement
-from change_executor.lifecycle import OPEN, Event
+from change_executor.lifecycle import Event
 from change_executor.looking import Looker
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.reconcile import Reconcile
 from change_executor.retrying import FIRST_RETRY, Retry, Servers
+from change_executor.seeing import EXPIRING, Seen, look
 from change_executor.steps import end, wait
-from change_executor.switch import is_frozen
 from shared.proposal import State
 from shared.settings import ConfigurationError
 
@@ -69,25 +66,7 @@ _FOR_SIGNING_IN: Final = frozenset(
     {Waiting.LOGIN_REFUSED, Waiting.CERTIFICATE_REFUSED, Waiting.NO_STARTTLS, Waiting.SECRET_UNREADABLE}
 )
 
-_EXPIRING: Final = (State.PENDING, State.APPROVED)
 _DONE_IN: Final = (State.APPROVED, State.UNDOING, State.DOUBTFUL, State.UNDO_DOUBTFUL, State.PENDING)
-
-
-_OPEN_PROPOSALS: Final = Statement(
-    select(schema.proposals)
-    .where(schema.proposals.c.state.in_([state.value for state in sorted(OPEN)]))
-    .order_by(schema.proposals.c.created_at, schema.proposals.c.id)
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What one snapshot of the journal says is to be done; whoever does it reads again in its own transaction."""
-
-    proposals: list[Proposal]
-    revoked: list[str]
-    settled: bool
-    stopped: bool
 
 
 class Worker:
@@ -196,31 +175,22 @@ class Worker:
                 self._log.error("worker:failed", error=type(error).__name__)
                 self._ending.wait(FIRST_RETRY.total_seconds())
 
-    def _look(self) -> _Seen:
-        with self._journal.reading() as connection:
-            return _Seen(
-                proposals=[Proposal.from_row(row) for row in _OPEN_PROPOSALS.all(connection)],
-                revoked=revoked_with_proposals(connection),
-                settled=bool(settled(connection)),
-                stopped=is_frozen(connection, self._settings.stop_file),
-            )
+    def _look(self) -> Seen:
+        return look(self._journal, self._settings.stop_file)
 
-    def _put_in_order(self, seen: _Seen) -> bool:
+    def _put_in_order(self, seen: Seen) -> bool:
         """Take up what an earlier life left, end what is over, take back what was revoked; whether anything was."""
         left = seen.settled or any(each.state in (State.APPLYING, State.UNDOING) for each in seen.proposals)
         if left:
             self._apply.recover()
-        over = [
-            each.id for each in seen.proposals if each.state in _EXPIRING and each.expires_at <= self._journal.now()
-        ]
-        self._expire(over)
+        self._expire(seen.over)
         # What was in flight when its agent was revoked, and came back unmoved.
         for agent in seen.revoked:
             with self._journal.writing() as writing:
                 take_back(writing, agent, EXECUTOR)
-        return left or bool(over or seen.revoked)
+        return left or bool(seen.over or seen.revoked)
 
-    def _work(self, seen: _Seen) -> list[Proposal]:
+    def _work(self, seen: Seen) -> list[Proposal]:
         now = self._journal.now()
         found = [each for each in seen.proposals if _wants_work(each)]
         wanted = {_key(each) for each in found}
@@ -325,7 +295,7 @@ class Worker:
         for proposal_id in proposal_ids:
             with self._journal.writing() as writing:
                 proposal = writing.proposal(proposal_id)
-                if proposal.state in _EXPIRING:
+                if proposal.state in EXPIRING:
                     end(writing, proposal, Event.EXPIRE, Outcome.NOT_DECIDED_IN_TIME)
 
     def _forget(self) -> None:
@@ -336,11 +306,11 @@ class Worker:
             forget_ways_in(self._journal)
             self._forget_at = now + FORGET_EVERY
 
-    def _sleep_seconds(self, seen: _Seen) -> float:
+    def _sleep_seconds(self, seen: Seen) -> float:
         # What came or went since wakes it by its commit.
         now = self._journal.now()
         deadlines = [retry.due for retry in self._retries.values()]
-        deadlines += [each.expires_at for each in seen.proposals if each.state in _EXPIRING and each.expires_at > now]
+        deadlines += [] if seen.next_expiry is None else [seen.next_expiry]
         return max(0.0, min([FALLBACK_SECONDS, *((deadline - now).total_seconds() for deadline in deadlines)]))
 
 

@@ -22,9 +22,10 @@ from change_executor.lifecycle import Event
 from change_executor.retrying import Retry
 from change_executor.review.links import new_link
 from change_executor.review.people import add_person
+from change_executor.seeing import Seen
 from change_executor.switch import press_stop, release_stop
 from change_executor.watch import Watch, poke
-from change_executor.worker import FALLBACK_SECONDS, MOST_AT_ONCE, _Seen, take_worker_lock
+from change_executor.worker import FALLBACK_SECONDS, MOST_AT_ONCE, take_worker_lock
 from shared.proposal import State
 from shared.settings import ConfigurationError
 from tests.change_executor.journal.clock import new_proposal
@@ -159,6 +160,19 @@ def test_an_approval_does_not_wait_until_all_that_is_taken_back_is_back(office: 
     assert ["move", "undo", "undo"] == done[MOST_AT_ONCE:]
 
 
+def test_what_waits_for_a_person_is_not_read_by_the_worker_and_expires_all_the_same(office: Office) -> None:
+    office.deliver()
+    decidable, expiry = office.propose(), office.workshop.clock.now.replace(year=2027)
+    office.worker.pass_once()
+    seen = office.worker._look()
+    assert ([], [], expiry) == (seen.proposals, seen.over, seen.next_expiry)
+    office.workshop.clock.now = expiry
+    seen = office.worker._look()
+    assert ([], [decidable], None) == (seen.proposals, seen.over, seen.next_expiry)
+    office.worker.pass_once()
+    assert "expired" == office.workshop.proposal(decidable).state.value
+
+
 def test_an_expiry_is_slept_towards(office: Office) -> None:
     office.deliver()
     proposal = office.propose()
@@ -225,7 +239,7 @@ def test_thousands_that_wait_are_looked_through_once_in_a_pass(office: Office) -
         )
         for number in range(300)
     ]
-    seen = _Seen(waiting, [], settled=False, stopped=False)
+    seen = Seen(waiting, [], None, [], settled=False, stopped=False)
     for each in waiting:
         office.worker._retry_later(each)
     counted = 0
