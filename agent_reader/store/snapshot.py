@@ -1,13 +1,13 @@
 """What questions are answered from: one consistent view of one account, unmoved by what sync writes meanwhile."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
-from itertools import chain
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import apsw
@@ -310,24 +310,22 @@ class Snapshot:
         """
         found = {}
         for thread_id in thread_ids:
-            rows = list(
-                self.connection.execute(
-                    "SELECT e.id, e.key, e.received_at FROM threads t JOIN emails e ON e.thread_key = t.key "
-                    "WHERE t.id = ? AND e.visible",
-                    (thread_id,),
-                )
+            rows = self.connection.execute(
+                "SELECT e.received_at, e.key, e.id FROM threads t JOIN emails e ON e.thread_key = t.key "
+                "WHERE t.id = ? AND e.visible ORDER BY e.key",
+                (thread_id,),
             )
-            of_second = Counter(received for _, _, received in rows)
-            in_order = sorted(
-                (received, self._answered(key) if 1 < of_second[received] <= _MOST_COMPARED else 0, key, email_id)
-                for email_id, key, received in rows
-            )
-            if in_order:
-                found[thread_id] = [str(email_id) for *_, email_id in in_order]
+            seconds = [list(of_second) for _, of_second in groupby(rows, itemgetter(0))]
+            if seconds:
+                found[thread_id] = [str(email_id) for each in seconds for _, _, email_id in self._as_answered(each)]
         return found
 
-    def _answered(self, key: int) -> int:
-        """How many messages an Email says that it follows."""
+    def _as_answered(self, of_second: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        if 1 < len(of_second) <= _MOST_COMPARED:
+            of_second.sort(key=lambda row: self._how_many_it_follows(row[1]))
+        return of_second
+
+    def _how_many_it_follows(self, key: int) -> int:
         packed = self.connection.execute("SELECT summary FROM email_texts WHERE key = ?", (key,)).get
         summary = reading.unpack_summary(packed)
         return max(len(ids) if isinstance(ids := summary[name], list) else 0 for name in ("references", "inReplyTo"))
