@@ -14,6 +14,9 @@ from shared.message import JSON
 # RFC 8620 §1.3: what every JSON reader holds exactly.
 MAX_INT: Final = 2**53 - 1
 
+# RFC 8620 §5.5: what these arguments of /query are where they are left out.
+_LEFT_OUT: Final[Mapping[str, JSON]] = {"anchor": None, "anchorOffset": 0, "position": 0, "calculateTotal": False}
+
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,255}", re.ASCII)
 _UTC_DATE: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?Z", re.ASCII)
 
@@ -23,6 +26,19 @@ def object_value(name: str, untrusted: JSON) -> Mapping[str, JSON]:
     if not isinstance(untrusted, Mapping):
         raise invalid(name, "must be an object.")
     return untrusted
+
+
+def comparator_value(untrusted: JSON) -> Mapping[str, JSON]:
+    """Return a Comparator (RFC 8620 §5.5) without what a client in use says there to no effect.
+
+    jmapc 0.4.0 writes arguments of /query into each one, with the values that they have where they are left out.
+    """
+    said = object_value("sort", untrusted)
+    return {name: value for name, value in said.items() if not _says_nothing(name, value)}
+
+
+def _says_nothing(name: str, value: JSON) -> bool:
+    return name in _LEFT_OUT and type(value) is type(_LEFT_OUT[name]) and value == _LEFT_OUT[name]
 
 
 def list_value(name: str, untrusted: JSON) -> Sequence[JSON]:

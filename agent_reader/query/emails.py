@@ -158,7 +158,7 @@ def _parse_sort(untrusted: JSON) -> tuple[Order, ...]:
     comparators = arguments.list_value("sort", untrusted)
     if len(comparators) > _MAX_COMPARATORS:
         raise QueryRefused("unsupportedSort", f"sort: has more than {_MAX_COMPARATORS} comparators.", ("sort",))
-    return tuple(_parse_comparator(arguments.object_value("sort", each)) for each in comparators)
+    return tuple(_parse_comparator(arguments.comparator_value(each)) for each in comparators)
 
 
 def _parse_comparator(untrusted: Mapping[str, JSON]) -> Order:

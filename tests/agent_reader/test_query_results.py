@@ -76,6 +76,26 @@ def test_orders_by_other_properties(tmp_path: Path) -> None:
         assert order({"property": "from"}, {"property": "subject"}) == "bca"
 
 
+# What jmapc 0.4.0 adds to every comparator.
+IDLE: dict[str, JSON] = {"anchor": None, "anchorOffset": 0, "position": 0, "calculateTotal": False}
+NOT_IDLE: tuple[tuple[str, JSON], ...] = (
+    *(("anchorOffset", 1), ("position", False), ("calculateTotal", 0), ("anchor", "M1"), ("limit", None)),
+)
+
+
+def test_a_comparator_may_repeat_what_the_query_takes_for_left_out_and_nothing_that_would_mean_something(
+    tmp_path: Path,
+) -> None:
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX")
+        account.add("INBOX", *(fetched(uid, letter(str(uid)), at=START) for uid in (1, 2)))
+        for by in ("receivedAt", "size"):
+            assert account.query(sort=[{"property": by}]).ids == account.query(sort=[{"property": by, **IDLE}]).ids
+        for name, value in NOT_IDLE:
+            with pytest.raises(QueryRefused, match="nothing else"):
+                account.query(sort=[{"property": "receivedAt", name: value}])
+
+
 @pytest.mark.statement("75", "167")
 def test_collapsed_threads_show_their_first_email_and_count_once(tmp_path: Path) -> None:
     with mirrored(tmp_path / "store") as account:

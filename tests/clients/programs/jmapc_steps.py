@@ -4,7 +4,7 @@ import functools
 import os
 
 import requests
-from jmapc import Client, EmailQueryFilterCondition, Ref
+from jmapc import Client, Comparator, EmailQueryFilterCondition, Ref
 from jmapc.methods import EmailChanges, EmailGet, EmailQuery, MailboxGet
 from jmapc.session import Session
 from steps import step
@@ -37,7 +37,14 @@ def _() -> None:
 @step("search by reference")
 def _() -> None:
     query, got = client.request(
-        [EmailQuery(filter=EmailQueryFilterCondition(text="teapot"), limit=5), EmailGet(ids=Ref("/ids"))],
+        [
+            EmailQuery(
+                filter=EmailQueryFilterCondition(text="teapot"),
+                sort=[Comparator(property="receivedAt", is_ascending=False)],
+                limit=5,
+            ),
+            EmailGet(ids=Ref("/ids")),
+        ],
         raise_errors=True,
     )
     assert query.response.ids == [each.id for each in got.response.data]
