@@ -12,6 +12,7 @@ import pytest
 from starlette.routing import Route as StarletteRoute
 
 from agent_reader import private_socket
+from agent_reader.door import bare_app
 from agent_reader.door.faults import Faults
 from agent_reader.jmap import http as jmap_http
 from shared.tokens import TokenKind, new_token
@@ -86,7 +87,7 @@ def test_the_app_has_no_route_beside_the_table(served: House) -> None:
 @pytest.mark.parametrize("token", TOKENS)
 @pytest.mark.parametrize("route", jmap_http.ROUTES, ids=lambda route: route.path)
 async def test_every_route_with_every_token_and_every_http_method(
-    served: House, tokens: dict[str, str | None], route: jmap_http.Route, token: str
+    served: House, tokens: dict[str, str | None], route: bare_app.Route, token: str
 ) -> None:
     text = tokens[token]
     headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {text}"} if text else {})
@@ -137,7 +138,7 @@ async def test_no_token_opens_the_private_socket_and_no_peer_means_refused(
     app = private_socket.make_app(served.store, served.access, [ACCOUNT], frozenset({0, 1000}), faults)
     transport = httpx.ASGITransport(app=app)
     async with httpx.AsyncClient(transport=transport, base_url="http://reader") as client:
-        for route in (*private_socket.ROUTES, private_socket.Route("/none", "GET", "")):
+        for route in (*private_socket.ROUTES, bare_app.Route("/none", "GET", "")):
             for text in tokens.values():
                 headers = {"Authorization": f"Bearer {text}"} if text else {}
                 for http_method in HTTP_METHODS:
