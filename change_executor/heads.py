@@ -95,6 +95,8 @@ class HeadPublisher:
                 self._tell(TOLD)
             except JournalUnavailable as error:
                 self._log.error("journal:unavailable", error=str(error))
+                # The commit that was not told may be the last one for hours.
+                self._committed.set()
             self._ending.wait(self._every_seconds)
 
     def _tell(self, event: str) -> None:

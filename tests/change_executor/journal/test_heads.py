@@ -10,9 +10,10 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 import rfc8785
@@ -20,6 +21,7 @@ import structlog
 from structlog.testing import capture_logs
 
 from change_executor.audit import Fault, verify
+from change_executor.errors import JournalUnavailable
 from change_executor.heads import OPENED, TOLD, HeadPublisher, heads_together, newest_told, published_heads
 from shared.settings import ConfigurationError
 from tests.change_executor.journal.clock import MovableClock, new_proposal
@@ -28,6 +30,8 @@ from tests.servers.small_disk import small_disk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from sqlalchemy import Connection
 
     from change_executor.journal.journal import Journal
 
@@ -73,6 +77,30 @@ def test_the_head_is_told_at_the_start_after_commits_and_at_the_end(journal: Jou
     assert ("journal:close", 5) == (lines(heads)[-1]["event"], lines(heads)[-1]["events"])
     with journal.reading() as connection:
         assert () == verify(connection, published_heads(heads.read_text().splitlines())).findings
+
+
+def test_a_head_that_could_not_be_read_is_told_without_waiting_for_another_commit(
+    journal: Journal, heads: Path
+) -> None:
+    failing = threading.Event()
+
+    class Failing:
+        now, listen, unlisten = journal.now, journal.listen, journal.unlisten
+
+        @contextlib.contextmanager
+        def reading(self) -> Iterator[Connection]:
+            if failing.is_set():
+                failing.clear()
+                raise JournalUnavailable("locked")
+            with journal.reading() as connection:
+                yield connection
+
+    telling = publisher(cast("Journal", Failing()), heads)
+    telling.start()
+    failing.set()
+    append(journal)
+    until(lambda: 1 in published_heads(heads.read_text().splitlines()))
+    telling.stop()
 
 
 def test_a_commit_without_an_event_tells_nothing_again(journal: Journal, heads: Path) -> None:
