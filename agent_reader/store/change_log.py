@@ -129,7 +129,9 @@ def _mailboxes_created(connection: apsw.Connection, begin: _Place) -> dict[str, 
     §5.2 has nothing updated before it is created.
     """
     rows = connection.execute(
-        "SELECT id, max(state) FROM changes WHERE type = 'Mailbox' AND kind = 'created' AND state >= ? GROUP BY id",
-        (begin.number,),
+        "SELECT id, state FROM changes WHERE type = 'Mailbox' AND kind = 'created' AND state >= ?", (begin.number,)
     )
-    return {str(mailbox_id): int(state) for mailbox_id, state in rows}
+    created: dict[str, int] = {}
+    for mailbox_id, state in rows:
+        created[mailbox_id] = max(state, created.get(mailbox_id, 0))
+    return created

@@ -107,11 +107,15 @@ def put_listing(writing: Writing, listing: Iterable[ListedMailbox], make_id: Mak
     may_be_renamed = (
         writing.connection.execute("SELECT 1 FROM mailboxes WHERE standing = 'gone' LIMIT 1").get is not None
     )
+    new = [mailbox for name, mailbox in listed.items() if name not in present]
+    # Asked once: it goes through all that changed in a month.
+    free = int(writing.connection.execute(_FREE_KEY).get) if new else 0
     for name, mailbox in listed.items():
         if name in present:
             _update(writing, present[name][0], mailbox)
-        else:
-            _insert(writing, mailbox, make_id(), pending=may_be_renamed and is_selectable(mailbox.attributes))
+    for key, mailbox in enumerate(new, free):
+        pending = may_be_renamed and is_selectable(mailbox.attributes)
+        _insert(writing, key, mailbox, make_id(), pending=pending)
 
 
 def is_selectable(attributes: Iterable[str]) -> bool:
@@ -266,9 +270,8 @@ def _attributes(mailbox: ListedMailbox) -> str:
     return json.dumps(sorted(mailbox.attributes))
 
 
-def _insert(writing: Writing, mailbox: ListedMailbox, mailbox_id: str, *, pending: bool) -> None:
+def _insert(writing: Writing, key: int, mailbox: ListedMailbox, mailbox_id: str, *, pending: bool) -> None:
     standing = "pending" if pending else "listed"
-    key: int = writing.connection.execute(_FREE_KEY).get
     writing.connection.execute(
         "INSERT INTO mailboxes (key, handle, id, name, delimiter, attributes, subscribed, selectable, uidvalidity, "
         "uidnext, highestmodseq, looked_tick, passed_over, standing) "

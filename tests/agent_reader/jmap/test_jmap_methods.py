@@ -185,6 +185,16 @@ async def test_ids_null_means_all_where_all_are_few(tmp_path: Path, name: str) -
             assert 2 == len(body["list"])
 
 
+@pytest.mark.statement("52")
+async def test_ids_null_means_all_mailboxes_however_many(tmp_path: Path) -> None:
+    """RFC 8621 §2.1: they may be fetched all at once."""
+    with house(tmp_path, limits=Limits(max_objects_in_get=1)) as served:
+        _, body = await served.one("Mailbox/get", ids=None)
+        assert 2 == len(body["list"])
+        _, body = await served.one("Mailbox/get", ids=[each["id"] for each in body["list"]])
+        assert "requestTooLarge" == body["type"]
+
+
 @pytest.mark.statement("71", "76")
 async def test_query_pages_never_hold_more_than_one_get_gives(tmp_path: Path) -> None:
     with house(tmp_path, limits=Limits(max_objects_in_get=2)) as served:
