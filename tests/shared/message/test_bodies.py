@@ -311,6 +311,15 @@ def test_what_does_not_fit_its_label_is_flagged_and_still_shown(content_type: st
     assert (text, True) == (value.value, value.is_encoding_problem)
 
 
+@pytest.mark.statement("140")
+@pytest.mark.parametrize("number", range(1250, 1259))
+def test_each_windows_charset_is_read_under_each_of_its_names(number: int) -> None:
+    letters = bytes(range(0xC0, 0xE0)).decode(f"cp{number}", "ignore")
+    for name in (f"windows-{number}", f"WINDOWS-{number}", f"cp{number}", f"x-cp{number}"):
+        value = value_of(entity(f"text/plain; charset={name}", letters.encode(f"cp{number}")))
+        assert (letters, False) == (value.value, value.is_encoding_problem)
+
+
 @pytest.mark.statement("139")
 def test_a_transfer_encoding_that_nobody_knows_is_flagged_and_what_stands_there_is_shown() -> None:
     part = parse(entity("text/plain; charset=utf-8", "é=20!", "Content-Transfer-Encoding: x-uuencode")).root
