@@ -63,5 +63,4 @@ def answer_over_budget(octets: int, budget: int) -> Problem:
         "answer_over_budget",
         f"The answer has {octets} octets; this token may be answered {budget} in an hour.",
         "Ask for less at once: fewer messages, fewer properties, shorter texts.",
-        extra={"retryAfter": 3600},
     )

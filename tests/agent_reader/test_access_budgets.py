@@ -67,6 +67,8 @@ def test_an_answer_that_no_hour_has_room_for_says_so(access: Access) -> None:
     refused = _read(access, 1_001)
     assert refused is not None
     assert ("answer_over_budget", False) == (refused.code, refused.retryable)
+    # It never fits: a client that came again after a while would do so for ever.
+    assert "retryAfter" not in refused.extra
 
 
 def test_each_token_has_a_budget_of_its_own_and_one_without_has_none(access: Access) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import secrets
+import shlex
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -224,6 +226,24 @@ def test_what_a_limit_leaves_out_and_what_was_never_there_is_said_beside_the_lin
         assert ("", True) == ((nothing := reader.run("reads", *words)).stdout, "on record" in nothing.stderr)
         assert "--agent" not in nothing.stderr
     assert "never had a token" in reader.run("reads", "--agent", "clark").stderr
+
+
+def test_the_commands_of_the_document_on_tokens_do_what_it_says(reader: Reader) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "tokens.md").read_text(encoding="utf-8")
+    blocks = "".join(re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    lines = [line.removeprefix("agent-reader ") for line in blocks.splitlines()]
+    assert 6 == len(lines)
+    token = reader.said(*shlex.split(lines[0])).strip()
+    for line in lines[1:]:
+        reader.said(*shlex.split(line.replace("njqylrfq", token.split("_")[1])))
+    with reader.access() as access:
+        (known,) = access.tokens()
+    assert known.revoked_at is not None
+    # Each option of the table is one that there is, and takes what is given there.
+    for cell in re.findall(r"^\| (`--.*?) \|", text, re.MULTILINE):
+        for option in re.findall(r"`(--[^`]+)`", cell):
+            words = shlex.split(option.replace("--account shop", "--account main"))
+            reader.said("token", "create", "--agent", "clerk", *words, "--preview")
 
 
 def test_the_read_log_as_json_and_as_csv(reader: Reader) -> None:

@@ -32,6 +32,7 @@ OTHERS: Final[Mapping[str, str]] = MappingProxyType(
         "docs/jmap.md": "tests/agent_reader/jmap/test_jmap_document.py",
         # The same users, groups, folders and setpriv, without a service manager.
         "docs/separate-users.md": "tests/end_to_end/test_three_users.py",
+        "docs/tokens.md": "tests/agent_reader/test_access_commands.py",
     }
 )
 
