@@ -54,6 +54,12 @@ EVERY_FIELD = (
     b"From: from@x\r\nTo: to@x\r\nCc: cc@x\r\nBcc: bcc@x\r\nReply-To: reply@x\r\nSubject: Every field\r\n"
     b"Date: Tue, 3 Mar 2026 09:07:05 +0100\r\n\r\nText.\r\n"
 )
+BOTH_WAYS = (
+    b"From: ann@x\r\nSubject: Both ways\r\nMIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary=m\r\n\r\n"
+    b"--m\r\nContent-Type: multipart/alternative; boundary=a\r\n\r\n--a\r\nContent-Type: text/plain\r\n\r\nPlain.\r\n"
+    b"--a\r\nContent-Type: text/html\r\n\r\n<p>Rich.</p>\r\n--a--\r\n"
+    b"--m\r\nContent-Type: text/csv\r\nContent-Disposition: attachment\r\n\r\na,b\r\n--m--\r\n"
+)
 MESSAGES = (
     octets(1, "An order", "I would like a teapot."),
     octets(2, "Re: An order", "And cups.", In_Reply_To="<1@example.org>"),
@@ -61,6 +67,7 @@ MESSAGES = (
     OUTER,
     TWICE,
     EVERY_FIELD,
+    BOTH_WAYS,
 )
 
 
@@ -208,6 +215,23 @@ async def test_an_attached_message_is_parsed_like_any_other(served: House) -> No
     async with served.client() as client:
         response = await client.get(f"/jmap/download/{ACCOUNT}/{innermost['blobId']}/a.eml?type=message/rfc822")
     assert INNERMOST == response.content
+
+
+@pytest.mark.statement("171")
+@pytest.mark.parametrize(
+    ("flag", "values"),
+    [
+        ("fetchTextBodyValues", {"1": "Plain."}),
+        ("fetchHTMLBodyValues", {"2": "<p>Rich.</p>"}),
+        ("fetchAllBodyValues", {"1": "Plain.", "2": "<p>Rich.</p>", "3": "a,b"}),
+        ("maxBodyValueBytes", {}),
+    ],
+)
+async def test_each_flag_of_parse_gives_its_texts(served: House, flag: str, values: dict[str, str]) -> None:
+    arguments = {flag: 9 if flag == "maxBodyValueBytes" else True}
+    body = await _parsed(served, _blob(BOTH_WAYS), properties=["bodyValues"], **arguments)
+    found = body["parsed"][_blob(BOTH_WAYS)]["bodyValues"]
+    assert values == {part_id: value["value"].strip() for part_id, value in found.items()}
 
 
 @pytest.mark.statement("169")
