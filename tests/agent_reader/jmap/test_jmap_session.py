@@ -79,6 +79,17 @@ async def test_every_account_is_read_only_and_lists_mail_and_the_extension(serve
     assert {MAIL: ACCOUNT} == session["primaryAccounts"]
 
 
+@pytest.mark.statement("12")
+async def test_the_primary_account_is_one_that_the_token_has(served: House) -> None:
+    for accounts in ((OTHER_ACCOUNT,), (OTHER_ACCOUNT, ACCOUNT), ("nobody",)):
+        token = served.access.create_token("of-" + "-".join(accounts), scope=Scope(accounts=accounts)).text
+        async with served.client(token) as client:
+            session = (await client.get("/jmap/session")).json()
+        assert {each for each in accounts if each != "nobody"} == set(session["accounts"])
+        primary = {} if accounts == ("nobody",) else {MAIL: OTHER_ACCOUNT if len(accounts) == 1 else ACCOUNT}
+        assert primary == session["primaryAccounts"]
+
+
 @pytest.mark.statement("8")
 async def test_each_sort_option_of_the_session_can_be_sorted_by(served: House) -> None:
     session = await _session(served)
