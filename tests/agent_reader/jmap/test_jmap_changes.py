@@ -377,6 +377,9 @@ async def test_what_was_told_to_have_changed_is_on_record(living: Living) -> Non
     await living.changes("Email", before)
     _, line = living.served.access.reads("clerk")[-1]
     assert ("Email/changes", [new]) == (line.method, list(line.email_ids))
+    await living.served.one("Email/queryChanges", sinceQueryState=before)
+    _, line = living.served.access.reads("clerk")[-1]
+    assert ("Email/queryChanges", [new]) == (line.method, list(line.email_ids))
 
 
 async def test_an_index_that_is_not_whole_says_so_in_each_answer(living: Living) -> None:

@@ -161,6 +161,7 @@ def without_digest(served: House, content: bytes) -> str:
     return "B" + unprovable_email_id(inbox.id, 7, 50)
 
 
+@pytest.mark.statement("183")
 async def test_a_download_is_on_record_with_its_message(served: House) -> None:
     await get(served, url(blob_of(PICTURE)))
     ((_, line),) = served.access.reads("clerk")

@@ -96,6 +96,7 @@ async def test_a_refused_call_and_an_echo_leave_no_line(served: House) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.statement("183")
 async def test_a_thread_names_its_messages_on_record(served: House) -> None:
     _, found = await served.one("Email/query", filter={"text": "teapot"})
     _, got = await served.one("Email/get", ids=found["ids"], properties=["threadId"])
