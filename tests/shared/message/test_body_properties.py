@@ -85,3 +85,11 @@ def test_a_preview_skips_pictures_and_drawn_rules_unless_there_is_nothing_else()
     html = '<img alt="Logo"><p>News</p><hr><p>The van comes.</p>'
     assert preview(parse(entity("text/html", html))) == "News The van comes."
     assert preview(parse(entity("text/html", '<img alt="Logo">'))) == "[image: Logo]"
+
+
+@pytest.mark.statement("146")
+def test_each_instance_of_a_header_field_is_a_body_property_too() -> None:
+    message = parse(entity("text/plain", "x", "X-A: 1", "x-a: 2"))
+    asked = ["header:X-A", "header:X-A:asText:all", "header:X-B:all"]
+    found = email_json(message, properties=["textBody"], body_properties=asked)
+    assert [{"header:X-A": " 2", "header:X-A:asText:all": ["1", "2"], "header:X-B:all": []}] == found["textBody"]
