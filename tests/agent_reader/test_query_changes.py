@@ -352,6 +352,16 @@ def test_a_list_of_mailboxes_becomes_the_new_one_whatever_came_went_or_moved(
 
 
 @pytest.mark.statement("99")
+def test_a_mailbox_that_is_only_changed_comes_into_a_list_and_leaves_it(account: Mirrored) -> None:
+    query: dict[str, JSON] = {"filter": {"role": "trash"}}
+    for attributes in (("\\Trash",), ()):
+        before = _mailboxes(account, **query)
+        account.put_listing(listed("INBOX"), listed("Archive", *attributes))
+        assert len(attributes) == len(_mailboxes(account, **query).ids)
+        _assert_kept_up(account, before, query)
+
+
+@pytest.mark.statement("99")
 def test_a_list_of_mailboxes_loses_one_that_is_gone_and_nothing_else(account: Mirrored) -> None:
     account.put_listing(listed("INBOX"), listed("Archive"), listed("Zebra"))
     account.end_round()
