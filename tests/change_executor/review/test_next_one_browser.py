@@ -52,7 +52,7 @@ def test_a_second_click_at_the_same_place_signs_nothing(review_page: ReviewPage,
     press(page, "Enter", "Space")
     assert page.evaluate("document.activeElement.matches('body, main')"), "nothing waits for a key there"
     later(page)
-    # By its name: the space bar scrolls, and takes its time, so that a place looked up meanwhile is another by the click.
+    # By its name: the space bar scrolls, and takes its time; a place looked up meanwhile is another by the click.
     page.get_by_role("button", name="Reject").click()
     expect(page).to_have_url(f"{review_page.url}/p/{third.id}?done={second.id}")
     assert [State.APPROVED, State.REJECTED, State.PENDING] == [
