@@ -14,16 +14,15 @@ from change_executor.backup_commands import backup, restore
 from change_executor.doctor.command import doctor
 from change_executor.downgrade_command import downgrade
 from change_executor.setup_command import setup
+from shared.command_line import MISTAKE_STATUS, Config
 from shared.oauth_command import oauth_app
+from shared.time_and_chance import utc_now
 from shared.tokens import DEFAULT_LIFETIME_DAYS, id_of_token
 
 if TYPE_CHECKING:
     from change_executor.config import ExecutorSettings
     from change_executor.journal.journal import Journal
     from change_executor.review.people import Role
-
-# The operator's mistake (a key, a name, a state of things), as against a failure of the machine.
-_MISTAKE: Final = 2
 
 _OPERATOR: Final = "operator"
 
@@ -47,7 +46,6 @@ app.add_typer(agent, name="agent")
 app.add_typer(user, name="user")
 app.add_typer(audit, name="audit")
 
-Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 DEFAULT_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
 app.add_typer(oauth_app(lambda path: _settings(path).credentials, DEFAULT_CONFIG), name="oauth")
 app.command()(backup)
@@ -146,7 +144,7 @@ def undo(
     """Move messages back to where they came from, if they still lie where they were put."""
     if bool(proposals) == (agent is not None) or (agent is None) != (since is None):
         _tell("Name proposals, or an agent and a moment: --agent NAME --since 2026-11-29T08:00:00")
-        raise typer.Exit(_MISTAKE)
+        raise typer.Exit(MISTAKE_STATUS)
     with _journal(config) as (journal, settings):
         from change_executor.undoing import undo_proposals, undo_since  # noqa: PLC0415 - the journal is heavy
 
@@ -253,7 +251,7 @@ def resume(config: Config = DEFAULT_CONFIG) -> None:
 
         if stop_file_present(settings.stop_file):
             _tell(f"The stop file {settings.stop_file} is still there. Remove it first, then resume.")
-            raise typer.Exit(_MISTAKE)
+            raise typer.Exit(MISTAKE_STATUS)
         print("Released." if release_stop(journal, _OPERATOR) else "It was not stopped.")
 
 
@@ -312,7 +310,7 @@ def show_audit(
                     print(line)
         except NoSuchProposal:
             _tell(f"Nothing is on record about {named!r}.")
-            raise typer.Exit(_MISTAKE) from None
+            raise typer.Exit(MISTAKE_STATUS) from None
 
 
 def _say_where_unknown(journal: "Journal", agent: str) -> None:
@@ -343,10 +341,10 @@ def _published(files: list[Path]) -> dict[int, str]:
                 heads = published_heads(lines)
         except OSError as error:
             _tell(f"{file} cannot be read: {error.strerror}. Mend the path, or let this user's group read it (0660).")
-            raise typer.Exit(_MISTAKE) from None
+            raise typer.Exit(MISTAKE_STATUS) from None
         if not heads:
             _tell(f"{file} tells no head.")
-            raise typer.Exit(_MISTAKE)
+            raise typer.Exit(MISTAKE_STATUS)
         found = heads_together(found, heads)
     return found
 
@@ -358,7 +356,7 @@ def _journal(config: Path, *, may_create: bool = False) -> "Iterator[tuple[Journ
 
         settings = _settings(config)
         is_new = not journal_path(settings.journal.url).exists()
-        journal = open_journal(settings.journal.url, _utc_now, may_create=may_create)
+        journal = open_journal(settings.journal.url, utc_now, may_create=may_create)
         if is_new:
             _tell(f"Made a new journal: {settings.journal.url}")
         committed: list[bool] = []
@@ -384,7 +382,7 @@ def _mistakes_named() -> Iterator[None]:
         yield
     except (ConfigurationError, TokenRefused, PersonRefused) as error:
         _tell(str(error))
-        raise typer.Exit(_MISTAKE) from None
+        raise typer.Exit(MISTAKE_STATUS) from None
     except JournalUnavailable as error:
         _tell(f"The journal cannot be used: {error}. Nothing was done.")
         raise typer.Exit(1) from None
@@ -399,10 +397,6 @@ def _settings(config: Path) -> "ExecutorSettings":
 
 def _tell(words: str) -> None:
     print(words, file=sys.stderr)
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 main: Final[Callable[[], None]] = app

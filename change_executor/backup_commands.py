@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from shared.command_line import MISTAKE_STATUS, Config
+
 if TYPE_CHECKING:
     from change_executor.config import ExecutorSettings
 
-_MISTAKE: Final = 2
 _FAILED: Final = 1
 _DEFAULT_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
 
-Config = Annotated[Path, typer.Option("--config", help="The configuration file.")]
 
 _NEXT: Final = """\
 Nothing moves: the stop button is pressed. Look at `user list` and `token list` (whoever was removed since may come in
@@ -40,7 +40,7 @@ def backup(
         typer.echo(str(backup_journal(settings, folder, lambda: datetime.now(UTC), keep)))
     except ConfigurationError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a command prints
-        raise typer.Exit(_MISTAKE) from None
+        raise typer.Exit(MISTAKE_STATUS) from None
 
 
 def restore(
@@ -63,7 +63,7 @@ def restore(
         done = restore_journal(settings, copy, _published(files), lambda: datetime.now(UTC))
     except ConfigurationError as error:
         print(error, file=sys.stderr)  # noqa: T201 - a command prints
-        raise typer.Exit(_MISTAKE) from None
+        raise typer.Exit(MISTAKE_STATUS) from None
     except JournalUnavailable as error:
         print(f"The journal cannot be used: {error}.", file=sys.stderr)  # noqa: T201 - a command prints
         raise typer.Exit(_FAILED) from None

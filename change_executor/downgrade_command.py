@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from shared.command_line import MISTAKE_STATUS, Config
+
 if TYPE_CHECKING:
     from change_executor.config import ExecutorSettings
     from change_executor.downgrading import Downgraded
 
-_MISTAKE: Final = 2
 _FAILED: Final = 1
 _DEFAULT_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
 
@@ -34,7 +35,7 @@ def downgrade(
     backups: Annotated[
         Path | None, typer.Option(help="Where the copy before is made, as of `backup`; left out, beside the journal.")
     ] = None,
-    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = _DEFAULT_CONFIG,
+    config: Config = _DEFAULT_CONFIG,
 ) -> None:
     """Take the journal back to the tables of an older release, with all that it holds; refused while one runs."""
     with _mistakes_named():
@@ -44,7 +45,7 @@ def downgrade(
         settings = _settings(config)
         if list_them or to is None:
             _print_revisions(settings)
-            raise typer.Exit(0 if list_them else _MISTAKE)
+            raise typer.Exit(0 if list_them else MISTAKE_STATUS)
         if dry_run:
             _tell(preview_downgrade(settings, to, lambda: datetime.now(UTC)), "would be")
             typer.echo("Nothing was changed.")
@@ -97,7 +98,7 @@ def _mistakes_named() -> Iterator[None]:
         yield
     except (ConfigurationError, DowngradeRefused) as error:
         print(error, file=sys.stderr)  # noqa: T201 - a command prints
-        raise typer.Exit(_MISTAKE) from None
+        raise typer.Exit(MISTAKE_STATUS) from None
     except JournalUnavailable as error:
         print(f"The journal cannot be used: {error}. Nothing was changed.", file=sys.stderr)  # noqa: T201 - a command prints
         raise typer.Exit(_FAILED) from None

@@ -12,12 +12,11 @@ from typing import Annotated, Any, Final
 import typer
 
 from change_executor.config import ExecutorSettings
+from shared.command_line import MISTAKE_STATUS
 from shared.dialogue import Dialogue, at_terminal, shown, toml_string, write_configuration
 from shared.imap_login import ImapFailure, ImapLogin
 from shared.login_questions import ask_login, login_toml
 from shared.settings import ConfigurationError, settings_from
-
-_MISTAKE: Final = 2
 
 # What people call such mailboxes; the first that is there is suggested.
 _INCOMING: Final = ("incoming", "support", "queue", "to do", "todo", "inbox")
@@ -62,7 +61,7 @@ def setup(
         write_configuration(output, text)
     except (ConfigurationError, ImapFailure) as error:
         typer.echo(f"change-executor setup: {error}", err=True)
-        raise typer.Exit(_MISTAKE) from None
+        raise typer.Exit(MISTAKE_STATUS) from None
 
 
 def _look(login: ImapLogin) -> _Seen:
