@@ -21,16 +21,19 @@ from shared.doctor.finding import Report
 from shared.doctor.machine import look_at_machine
 from shared.doctor.users import User, user_named
 from shared.settings import load_settings
-from tests.end_to_end.os_users import CHECKOUT, common_ground, make_user
+from tests.end_to_end.os_users import CHECKOUT, alone_with, common_ground, make_user
+from tests.servers.ports import WORKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from shared.doctor.installation import Installation
 
-READER, EXECUTOR, AGENT, ADA = "mw-doctor-reader", "mw-doctor-mover", "mw-doctor-agent", "mw-doctor-ada"
-GATE: Final = "mw-doctor-gate"
-LINK: Final = "mw-doctor-link"
+# Mistakes are planted in the users themselves, so each worker of a parallel run has its own.
+_USERS: Final = f"mw-doctor-{WORKER}"
+READER, EXECUTOR, AGENT, ADA, GATE, LINK = (
+    f"{_USERS}-{role}" for role in ("reader", "mover", "agent", "ada", "gate", "link")
+)
 PACKAGES: Final = {"reader": "agent_reader", "executor": "change_executor"}
 COMMANDS: Final = {"reader": "agent-reader", "executor": "change-executor", "gate": "read-gate"}
 UNITS: Final = CHECKOUT / "deploy" / "systemd"
@@ -118,10 +121,10 @@ def owned(path: Path, owner: str, mode: int, group: str | None = None) -> Path:
 @contextmanager
 def installed_tree() -> Iterator[World]:
     """The whole tree, with a listening private socket; removed afterwards, the users stay for the next run."""
-    for name, groups in ((READER, ()), (EXECUTOR, (LINK,)), (AGENT, ()), (ADA, ())):
-        make_user(name, *groups)
-        subprocess.run(["usermod", "--shell", "/usr/sbin/nologin", name], check=True, capture_output=True)
-    with common_ground() as ground, socket.socket(socket.AF_UNIX) as listener:
+    with alone_with(_USERS), common_ground() as ground, socket.socket(socket.AF_UNIX) as listener:
+        for name, groups in ((READER, ()), (EXECUTOR, (LINK,)), (AGENT, ()), (ADA, ())):
+            make_user(name, *groups)
+            subprocess.run(["usermod", "--shell", "/usr/sbin/nologin", name], check=True, capture_output=True)
         world = World(ground, f"password-{secrets.token_hex(16)}")
         write_settings(world)
         for house, package in PACKAGES.items():

@@ -13,7 +13,7 @@ _FIRST: Final = 20_000
 _SLICE: Final = 1_500
 _WORKERS: Final = 8
 
-_worker: Final = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
+WORKER: Final = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 # Another run on the same machine has the same slices, so each begins somewhere else and asks.
 _offsets: Final = itertools.count(secrets.randbelow(_SLICE))
 
@@ -21,7 +21,7 @@ _offsets: Final = itertools.count(secrets.randbelow(_SLICE))
 def free_port() -> int:
     """A port that nothing listens on, on neither loopback address; no port is given twice in a row."""
     while True:
-        port = _FIRST + _worker * _SLICE + next(_offsets) % _SLICE
+        port = _FIRST + WORKER % _WORKERS * _SLICE + next(_offsets) % _SLICE
         if all(_is_free(family, address, port) for family, address in _LOOPBACK):
             return port
 
