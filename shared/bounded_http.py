@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Final
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from shared.absolute_form import in_origin_form
 from shared.problem import MEDIA_TYPE, Problem
 from shared.tcp_peer import uid_of_tcp_peer
 from shared.unix_peer import uid_of_unix_peer
@@ -87,6 +88,8 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Take the connection, or drop it before anything else is spent on it."""
         super().connection_made(transport)
+        # uvicorn takes the target for the path, whatever its form.
+        self.app: Any = in_origin_form(self.app)
         # uvicorn's own is as short as the clients' (5 s).
         self.timeout_keep_alive = math.ceil(self.head_seconds)
         if self._has_place():

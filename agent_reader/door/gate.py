@@ -23,6 +23,9 @@ _LINGER_OCTETS: Final = 32 * 1024 * 1024
 
 _AUTHENTICATE: Final = ('Bearer realm="mailwarrant"', 'Basic realm="mailwarrant", charset="UTF-8"')
 
+# RFC 9110 §12.5.3: no content coding.
+_PLAIN: Final = "identity"
+
 _HEADERS: Final = (
     ("Cache-Control", "no-store"),
     ("X-Content-Type-Options", "nosniff"),
@@ -36,6 +39,8 @@ def refusal(problem: Problem) -> Response:
     response = Response(problem.encoded(), problem.status, media_type=MEDIA_TYPE)
     if "retryAfter" in problem.extra:
         response.headers["Retry-After"] = str(problem.extra["retryAfter"])
+    if problem.status == 415:  # noqa: PLR2004 - RFC 9110 §15.5.16: it says which codings are taken
+        response.headers["Accept-Encoding"] = _PLAIN
     if problem.status == 401:  # noqa: PLR2004 - RFC 9110 §11.6.1: a 401 says how to authenticate
         for challenge in _AUTHENTICATE:
             response.headers.append("WWW-Authenticate", challenge)
@@ -113,6 +118,9 @@ async def read_body(request: Request, most_octets: int, most_seconds: float) -> 
 
     Raises `starlette.requests.ClientDisconnect` where the client went away.
     """
+    codings = ",".join(request.headers.getlist("content-encoding")).lower()
+    if any(coding.strip() not in {"", _PLAIN} for coding in codings.split(",")):
+        raise problems.encoded_body()
     declared = request.headers.get("content-length", "0")
     # h11 has refused what is no number; twelve digits are past any limit.
     if len(declared) > 12 or int(declared) > most_octets:  # noqa: PLR2004 - see above

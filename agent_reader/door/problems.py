@@ -36,6 +36,16 @@ def too_slow() -> Problem:
     return Problem(408, "body_too_slow", "The body did not arrive in time.", "Send it whole.", retryable=True)
 
 
+def encoded_body() -> Problem:
+    """Refuse a body under a content coding: taken for what it is not, or grown to any size."""
+    return Problem(
+        415,
+        "encoded_body",
+        "The body is under a content coding (Content-Encoding); none is taken.",
+        "Send the body as it is, without Content-Encoding.",
+    )
+
+
 def unknown_host() -> Problem:
     """Refuse a Host that is not this server's: a web page elsewhere may have been led here (DNS rebinding)."""
     return Problem(

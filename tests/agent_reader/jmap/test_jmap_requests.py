@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,25 @@ async def test_what_is_no_request_is_refused_with_its_type(served: House, body: 
     assert 400 == response.status_code
     assert "application/problem+json" == response.headers["content-type"]
     assert f"{ERROR}{kind}" == response.json()["type"]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "x-gzip", "br", "identity, gzip", "identity;q=0", "unheard-of"])
+async def test_a_body_under_a_content_coding_is_refused_and_never_taken_for_plain(served: House, coding: str) -> None:
+    """RFC 9110 §8.4, §15.5.16: no coding is taken, and the refusal says so."""
+    plain = json.dumps({"using": [], "methodCalls": []}).encode()
+    for body in (gzip.compress(plain), plain):
+        refused = await served.post(body, **{"Content-Encoding": coding})
+        assert (415, "encoded_body", False) == (
+            refused.status_code,
+            refused.json()["code"],
+            refused.json()["retryable"],
+        )
+        assert ("application/problem+json", "identity") == (
+            refused.headers["content-type"],
+            refused.headers["accept-encoding"],
+        )
+    for none in ("", "identity", "Identity, identity"):
+        assert 200 == (await served.post(plain, **{"Content-Encoding": none})).status_code
 
 
 @pytest.mark.parametrize(
