@@ -21,8 +21,9 @@ from shared.doctor.finding import Report
 from shared.doctor.machine import look_at_machine
 from shared.doctor.users import User, user_named
 from shared.settings import load_settings
-from tests.end_to_end.os_users import CHECKOUT, alone_with, common_ground, make_user
+from tests.end_to_end.os_users import CHECKOUT, common_ground, make_user
 from tests.servers.ports import WORKER
+from tests.servers.processes import alone_with
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,8 +124,7 @@ def installed_tree() -> Iterator[World]:
     """The whole tree, with a listening private socket; removed afterwards, the users stay for the next run."""
     with alone_with(_USERS), common_ground() as ground, socket.socket(socket.AF_UNIX) as listener:
         for name, groups in ((READER, ()), (EXECUTOR, (LINK,)), (AGENT, ()), (ADA, ())):
-            make_user(name, *groups)
-            subprocess.run(["usermod", "--shell", "/usr/sbin/nologin", name], check=True, capture_output=True)
+            make_right_user(name, *groups)
         world = World(ground, f"password-{secrets.token_hex(16)}")
         write_settings(world)
         for house, package in PACKAGES.items():
@@ -137,6 +137,13 @@ def installed_tree() -> Iterator[World]:
         listener.listen(4096)
         owned(world.socket, READER, 0o660, LINK)
         yield world
+
+
+def make_right_user(name: str, *groups: str) -> None:
+    """Make a user who signs in nowhere, in these groups and no other, whatever an earlier run left of it."""
+    make_user(name, *groups)
+    right = ["--shell", "/usr/sbin/nologin", "--groups", ",".join(groups)]
+    subprocess.run(["usermod", *right, name], check=True, capture_output=True)
 
 
 def write_settings(world: World) -> None:

@@ -10,9 +10,8 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from shared.doctor.gate import HARMLESS_WRITE
-from tests.deploy.doctor_world import AGENT, GATE, World, make_prefix, owned, user, write_units
+from tests.deploy.doctor_world import AGENT, GATE, World, make_prefix, make_right_user, owned, user, write_units
 from tests.deploy.planting import mode, secret_of
-from tests.end_to_end.os_users import make_user
 from tests.fakes.gate_process import GateProcess
 from tests.fakes.imap_server import ScriptedImapServer
 from tests.servers.ports import free_port
@@ -26,8 +25,7 @@ LOCAL_SECRET: Final = "0123456789abcdef" * 4
 @contextmanager
 def gate_beside(world: World) -> Iterator[ScriptedImapServer]:
     """Install it and let it run; yields the mail server behind it. Taken away afterwards, but for its user."""
-    make_user(GATE)
-    subprocess.run(["usermod", "--shell", "/usr/sbin/nologin", GATE], check=True, capture_output=True)
+    make_right_user(GATE)
     port, reader = free_port(), world.config("reader")
     before, secret_before = reader.read_text(), world.secret("reader").read_text()
     with ScriptedImapServer() as server:

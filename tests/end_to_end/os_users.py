@@ -5,7 +5,6 @@ copied to the test's own folder.
 """
 
 import compileall
-import fcntl
 import pwd
 import shutil
 import subprocess
@@ -59,15 +58,6 @@ def make_user(name: str, *groups: str) -> User:
         subprocess.run(["usermod", "--append", "--groups", ",".join(groups), name], check=True, capture_output=True)
     entry = pwd.getpwnam(name)
     return User(name, entry.pw_uid, entry.pw_gid)
-
-
-@contextmanager
-def alone_with(users: str) -> Iterator[None]:
-    """Wait until no other process of the tests has these users: whoever changes their groups or shells needs that."""
-    with Path(f"/run/lock/{users}").open("w") as lock:
-        # The kernel lets it go when its holder ends, however that ends.
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pwd
 import select
@@ -30,14 +31,24 @@ def unprivileged_account() -> tuple[int, int]:
     """Who servers run as, uid and gid: the caller, or for root an account without anything of its own."""
     if os.geteuid() != 0:
         return os.geteuid(), os.getegid()
-    try:
-        account = pwd.getpwnam(OS_USER)
-    except KeyError:
-        command = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
-        # Another worker may have made it in the meantime, so what counts is that it exists afterwards.
-        subprocess.run([*command, "--shell", "/usr/sbin/nologin", OS_USER], capture_output=True, check=False)
-        account = pwd.getpwnam(OS_USER)
+    # Another worker may be making it: for some hundredths of a second there is a user whose group is not there yet.
+    with alone_with(OS_USER):
+        try:
+            account = pwd.getpwnam(OS_USER)
+        except KeyError:
+            command = ["useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent"]
+            subprocess.run([*command, "--shell", "/usr/sbin/nologin", OS_USER], capture_output=True, check=True)
+            account = pwd.getpwnam(OS_USER)
     return account.pw_uid, account.pw_gid
+
+
+@contextlib.contextmanager
+def alone_with(users: str) -> Iterator[None]:
+    """Wait until no other process of the tests makes or changes these users, and keep them to oneself; as root."""
+    with Path(f"/run/{users}.lock").open("w") as lock:
+        # The kernel lets it go when its holder ends, however that ends.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def greets(port: int) -> bool:
