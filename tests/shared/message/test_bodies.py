@@ -1,6 +1,7 @@
 """RFC 8621 §4.1.4: structure, body lists, values, sizes; what senders break on the way."""
 
 import base64
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from shared.message import (
     HeaderForm,
     body_lists,
     body_value,
+    email_json,
     has_attachment,
     parse,
 )
@@ -127,6 +129,9 @@ def test_only_attachments_that_are_not_inline_count(disposition: str, expected: 
     [
         ("Text/HTML; charset=UTF-8", "text/html", "UTF-8"),
         ("text/plain", "text/plain", "us-ascii"),
+        ("text/html", "text/html", "us-ascii"),
+        ("TEXT/Html (Comment)", "text/html", "us-ascii"),
+        ("multipart/mixed", "text/plain", "us-ascii"),
         ("", "text/plain", "us-ascii"),
         ("application/pdf", "application/pdf", None),
         ("application/pdf; charset=x", "application/pdf", "x"),
@@ -152,6 +157,10 @@ def test_types_and_charsets(spelled: str, part_type: str, charset: str | None) -
         (["Content-Disposition: attachment; filename*=utf-8''%E2%82%AC.pdf"], "€.pdf"),
         (["Content-Disposition: attachment; filename*0=lon; filename*1=g.pdf"], "long.pdf"),
         (["Content-Disposition: attachment; filename*0*=utf-8''%C3; filename*1*=%A9; filename*2=.pdf"], "é.pdf"),
+        (["Content-Disposition: attachment; filename*0*=utf-8''a; filename*1=%41; filename*2*=it''s"], "a%41it''s"),
+        (["Content-Disposition: attachment; filename*0=a; filename*2=c"], "a"),
+        (["Content-Disposition: attachment (c); filename=first; filename=second"], "first"),
+        (["Content-Disposition: attachment; filename=first; filename=second"], "first"),
         (["Content-Disposition: attachment; filename*1=g.pdf; filename*0=lon"], "long.pdf"),
         (["Content-Disposition: attachment; filename=plain.pdf; filename*=utf-8''rich.pdf"], "rich.pdf"),
         (["Content-Disposition: attachment; filename=two words.pdf"], "two words.pdf"),
@@ -182,6 +191,10 @@ def test_a_part_of_a_digest_is_a_message_and_one_of_another_multipart_is_text() 
     for subtype, kind, charset in (("digest", "message/rfc822", None), ("mixed", "text/plain", "us-ascii")):
         (part,) = parse(multipart(subtype, entity("", "Subject: x\r\n\r\nA"))).root.subparts
         assert (kind, charset) == (part.type, part.charset)
+    # RFC 2045 §5.2: a type that is none is text, wherever it stands.
+    for spelled in ("; charset=utf-8", "nonsense"):
+        (part,) = parse(multipart("digest", entity(spelled, "A"))).root.subparts
+        assert "text/plain" == part.type
 
 
 @pytest.mark.statement("132", "136")
@@ -202,6 +215,54 @@ def test_cid_language_location_and_disposition() -> None:
         root.location,
         root.disposition,
     )
+
+
+@pytest.mark.parametrize(
+    ("field", "cid"),
+    [
+        ("<a@b>", "a@b"),
+        ("(c <x>) <a@b>", "a@b"),
+        ("a@b", "a@b"),
+        ("a@b>", "a@b"),
+        ("<a@b> trailing", "a@b"),
+        ("< a@b >", "a@b"),
+        ("<>", None),
+    ],
+)
+@pytest.mark.statement("136")
+def test_a_cid_is_what_stands_between_the_brackets(field: str, cid: str | None) -> None:
+    assert cid == parse(entity("image/png", "x", f"Content-ID: {field}")).root.cid
+
+
+@pytest.mark.statement("130", "132", "133", "134", "135", "136")
+def test_each_property_of_a_part_is_told_under_its_own_name() -> None:
+    fields = (
+        *("Content-ID: <a@b>", "Content-Language: en, de", "Content-Location: http://a.test/x"),
+        *("Content-Disposition: inline; filename=n.csv", "Content-Transfer-Encoding: base64"),
+    )
+    whole = parse(multipart("mixed", entity("text/csv; charset=utf-8", base64.b64encode(b"a,b\r\n"), *fields)))
+    structure: Any = email_json(whole, properties=["bodyStructure", "size"])
+    told, of_it = structure["bodyStructure"], structure["bodyStructure"]["subParts"][0]
+    assert {
+        "partId": "1",
+        "blobId": whole.root.subparts[0].blob_id,
+        "size": 5,
+        "name": "n.csv",
+        "type": "text/csv",
+        "charset": "utf-8",
+        "disposition": "inline",
+        "cid": "a@b",
+        "language": ["en", "de"],
+        "location": "http://a.test/x",
+    } == of_it
+    # The size of a message has its header in it.
+    assert len(whole.octets) == structure["size"]
+    nothing = dict.fromkeys(("partId", "blobId", "name", "charset", "disposition", "cid", "language", "location"))
+    assert nothing == {name: told[name] for name in nothing}
+    bare: Any = email_json(
+        parse(entity("image/png", "x", "Content-Disposition: ; filename=a")), properties=["attachments", "textBody"]
+    )
+    assert (None, "a") == (bare["textBody"][0]["disposition"], bare["textBody"][0]["name"])
 
 
 @pytest.mark.statement("135")
@@ -233,6 +294,8 @@ def test_the_same_content_has_the_same_blob_and_other_content_another() -> None:
         ("iso-2022-jp", "日本語"),
         ("euc-kr", "한국어"),
         ("ks_c_5601-1987", "한국어 똠"),
+        ("EUC-KR", "한국어 똠"),
+        ("gbk", "中文𠀀"),
         ("gb18030", "中文€"),
         ("gb2312", "中文镕"),
         ("big5", "中文"),
@@ -258,6 +321,8 @@ def test_the_same_content_has_the_same_blob_and_other_content_another() -> None:
 def test_charsets_in_real_use_decode_without_a_problem(charset: str, text: str) -> None:
     codec = {
         "ks_c_5601-1987": "cp949",
+        "EUC-KR": "cp949",
+        "gbk": "gb18030",
         "gb2312": "gbk",
         "shift_jis": "cp932",
         "x-euc-kr": "cp949",

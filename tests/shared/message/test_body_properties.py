@@ -38,6 +38,23 @@ def test_body_values_are_those_that_the_flags_ask_for() -> None:
     assert fetched(fetch_all=True) == ["A", "B", "C"]
 
 
+@pytest.mark.statement("137")
+def test_each_flag_gives_every_text_of_its_list_and_all_means_those_in_no_list_too() -> None:
+    plain_only = parse(entity("text/plain", "A"))
+    html_only = parse(entity("text/html", "B"))
+    for message in (plain_only, html_only):
+        for flag in ("fetch_text", "fetch_html"):
+            values: Any = email_json(message, properties=["bodyValues"], **{flag: True})["bodyValues"]  # type: ignore[arg-type]  # flags only
+            assert ["1"] == list(values)
+    # The algorithm of RFC 8621 §4.1.4 puts the second text of this one into no list.
+    octets = multipart("mixed", entity("text/plain", "A"), entity("text/html", "B"), boundary="i")
+    lost = parse(multipart("alternative", octets))
+    lists = ["textBody", "htmlBody", "attachments"]
+    everything: Any = email_json(lost, properties=["bodyValues", *lists], fetch_all=True)
+    assert {"1"} == {part["partId"] for name in lists for part in everything[name]}
+    assert ["1", "2"] == list(everything["bodyValues"])
+
+
 @pytest.mark.statement("126")
 def test_the_default_properties_are_those_of_rfc_8621() -> None:
     assert (24, 10) == (len(DEFAULT_EMAIL_PROPERTIES), len(DEFAULT_BODY_PROPERTIES))
