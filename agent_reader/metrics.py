@@ -7,6 +7,7 @@ from typing import Final
 from agent_reader.access import Access
 from agent_reader.config import Account
 from agent_reader.store.store import Store
+from agent_reader.sync.reading_notice import IN_READER
 from shared.metrics import PROCESS_HELPS, Health, Measure, exposition, of_the_process
 from shared.time_and_chance import Clock
 
@@ -17,6 +18,7 @@ HELPS: Final = PROCESS_HELPS | {
     "mailwarrant_index_coverage_ratio": "Messages in the index, of those that the mail server counts.",
     "mailwarrant_messages_set_aside": "Messages that could not be fetched or read.",
     "mailwarrant_sync_failing": "1 where the last look at the account failed.",
+    "mailwarrant_reading_in_reader": "1 while a long backlog is read in the reader, since no process can be started.",
     "mailwarrant_fetched_today_octets": "Mail fetched in the last 24 hours.",
     "mailwarrant_queries_total": "Answers to agents that are in the read log.",
 }
@@ -50,4 +52,6 @@ def _of_account(account: Account, store: Store, now: datetime) -> Iterator[Measu
         yield Measure("mailwarrant_index_coverage_ratio", coverage, labels)
     yield Measure("mailwarrant_messages_set_aside", float(len(status.set_aside)), labels)
     yield Measure("mailwarrant_sync_failing", float(status.failure is not None), labels)
+    in_reader = status.failure is not None and status.failure.code == IN_READER
+    yield Measure("mailwarrant_reading_in_reader", float(in_reader), labels)
     yield Measure("mailwarrant_fetched_today_octets", float(progress.octets_today), labels)

@@ -47,12 +47,14 @@ def doctor(
 
     def program() -> Report:
         from agent_reader.doctor.program import look_at_program  # noqa: PLC0415 - heavy
+        from agent_reader.doctor.reading import look_at_reading  # noqa: PLC0415 - heavy
         from shared.doctor.copying import copying_by  # noqa: PLC0415 - heavy
 
         looking = Looking()
         if probe:
             _probe(settings, looking)
         looking.add(look_at_program(settings, utc_now, copying_by(units, _COPYING, copies)))
+        looking.add(look_at_reading())
         return looking.report()
 
     tell(look(part, owner, machine, program), "agent-reader", as_json=as_json)

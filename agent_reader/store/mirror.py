@@ -114,6 +114,10 @@ class AccountMirror:
         """
         return self._reader.await_backlog(messages)
 
+    def reads_in_place_of_processes(self) -> bool:
+        """Whether a long backlog is read in the reader itself, since no process for it could be started."""
+        return self._reader.is_in_place_of_processes
+
     def stop_reading(self) -> None:
         """End at once what `begin_add` and `begin_headers` began; they raise `ReadingEnded`."""
         self._reader.end()
@@ -275,6 +279,11 @@ class AccountMirror:
                 "failure_fix = ?",
                 (writing.now, code, detail, fix),
             )
+
+    def is_over(self, code: str) -> None:
+        """Forget a failure of this code, if it is what the status says."""
+        with self._writing() as writing:
+            progress.over(writing, code)
 
     def close(self) -> None:
         """Close the writing connection, after the transaction that runs."""

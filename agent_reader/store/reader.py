@@ -1,15 +1,18 @@
 """Who reads what comes in: a process beside this one while a backlog is long, this one otherwise.
 
 Both read by the same code and give the same. What a process answers is believed only so far: a message's id follows
-from octets that are here.
+from octets that are here. Where no process can be started, a long backlog is read here too, which is said, and a
+process is tried again later; but what a process died of is never read here.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
 from typing import Final
 
-from agent_reader.errors import ReadingEnded
+from agent_reader.errors import NoReadingProcess, ReadingEnded
 from agent_reader.identity import Identity, names_of
 from agent_reader.keep import Keep
 from agent_reader.store.reading import Reading
@@ -21,9 +24,14 @@ from agent_reader.store.set_aside import UNREADABLE_FIX
 from agent_reader.store.threads import FirstHeader
 from agent_reader.store.writing import seconds
 from agent_reader.sync.mirror import FetchedMessage, MessageState, SetAside, ThreadHeader
+from shared.time_and_chance import Monotonic
 
 # To be ready a process takes as long as reading some hundreds of messages.
 LONG_BACKLOG: Final = 500
+# A machine that was short of memory for a moment has some again by the next look at the account; one that lets no
+# process be started at all is asked four times an hour.
+FIRST_PAUSE_SECONDS: Final = 15.0
+LONGEST_PAUSE_SECONDS: Final = 900.0
 
 Taken = tuple[int, MessageState, Reading]
 
@@ -34,42 +42,65 @@ class MessageReader:
     `processes` gives a share in those that read a long backlog; `identity` is what names messages.
     """
 
-    def __init__(self, processes: Callable[[], ReadingShare], identity: Identity = Identity.OCTETS) -> None:
-        self._make, self._identity = processes, identity
+    def __init__(
+        self,
+        processes: Callable[[], ReadingShare],
+        identity: Identity = Identity.OCTETS,
+        monotonic: Monotonic = time.monotonic,
+    ) -> None:
+        self._make, self._identity, self._monotonic = processes, identity, monotonic
         self._processes: ReadingShare | None = None
         self._lock = threading.Lock()
-        self._cannot = False
+        self._outage = _Outage()
+        self._has_backlog = False
 
     @property
     def is_beside(self) -> bool:
         """Whether processes read, so that this one can do something else meanwhile."""
-        return self._processes is not None
+        return self._processes is not None and not self._outage.is_left_alone
+
+    @property
+    def is_in_place_of_processes(self) -> bool:
+        """Whether a long backlog is read here, since no process could be started."""
+        return self._has_backlog and self._outage.is_on and not self._outage.is_of_deaths
 
     def await_backlog(self, messages: int) -> int:
         """Share in processes where so many messages are to be read that they pay; no more where none are.
 
-        Returns how many batches it pays to have begun at once.
+        Returns how many batches it pays to have begun at once. Raises `NoReadingProcess` while none can be started and
+        one died of what is to be read.
         """
         if messages == 0:
             self.end()
+            return 0
         with self._lock:
-            processes = self._processes
-            if processes is None:
-                if messages < LONG_BACKLOG or self._cannot:
-                    return 0
-                try:
-                    processes = self._processes = self._make()
-                except CannotRead:
-                    self._cannot = True
-                    return 0
-                processes.begin()
+            if self._processes is None and messages < LONG_BACKLOG and not self._outage.is_of_deaths:
+                return 0
+            self._has_backlog = True
+            processes = self._processes_now()
+        if processes is None:
+            self._outage.check()
+            return 0
         # One waits while each process reads one: more would only fill the memory.
         return processes.count + 1
+
+    def _processes_now(self) -> ReadingShare | None:
+        if not self._outage.may_try(self._monotonic()):
+            return None
+        if self._processes is None:
+            try:
+                self._processes = self._make()
+            except CannotRead:
+                self._outage.begin(self._monotonic(), is_of_deaths=False)
+                return None
+            self._processes.begin()
+        return self._processes
 
     def end(self) -> None:
         """End this share in the processes; whoever waits for what they read gets `ReadingEnded`."""
         with self._lock:
             processes, self._processes = self._processes, None
+            self._has_backlog = False
         if processes is not None:
             processes.end()
 
@@ -112,7 +143,7 @@ class MessageReader:
 
     def _asked(self, asked: Sequence[Asked]) -> Callable[[], list[Answer]]:
         with self._lock:
-            processes = self._processes
+            processes = self._processes if self.is_beside else None
         future: Future[list[Answer]] | None = None
         if processes is not None:
             future = processes.read(asked)
@@ -120,17 +151,55 @@ class MessageReader:
         def answers() -> list[Answer]:
             if future is not None:
                 try:
-                    return future.result()
-                except CannotRead:
-                    # Where no process can be started, it is read here, as a short backlog is.
-                    self._cannot = True
-                    self.end()
-                except (CancelledError, ReadingEnded):
-                    if not self._cannot:
-                        raise ReadingEnded from None
+                    found = future.result()
+                except CannotRead as cannot:
+                    self._outage.begin(self._monotonic(), is_of_deaths=cannot.is_of_deaths)
+                except CancelledError:
+                    raise ReadingEnded from None
+                else:
+                    if found:
+                        self._outage = _Outage()
+                    return found
+            # Where no process can be started, it is read here, as a short backlog is.
+            self._outage.check()
             return [answer(each) for each in asked]
 
         return answers
+
+
+@dataclass(slots=True)
+class _Outage:
+    """That no process could be started, until one has read again; `is_of_deaths`: nothing is read here meanwhile."""
+
+    is_on: bool = False
+    is_of_deaths: bool = False
+    _is_tried: bool = False
+    _pause: float = 0.0
+    _again_at: float = 0.0
+
+    @property
+    def is_left_alone(self) -> bool:
+        """Whether no process is tried for now."""
+        return self.is_on and not self._is_tried
+
+    def begin(self, now: float, *, is_of_deaths: bool) -> None:
+        """Leave processes alone, for longer each time; what was begun before ends in the same outage."""
+        self.is_of_deaths |= is_of_deaths
+        if self.is_left_alone:
+            return
+        self._pause = min(LONGEST_PAUSE_SECONDS, 2 * self._pause or FIRST_PAUSE_SECONDS)
+        self._again_at = now + self._pause
+        self.is_on, self._is_tried = True, False
+
+    def may_try(self, now: float) -> bool:
+        """Whether processes may be tried, from now on."""
+        self._is_tried |= self.is_on and now >= self._again_at
+        return not self.is_left_alone
+
+    def check(self) -> None:
+        """Raise `NoReadingProcess` where what is to be read may be what a process died of."""
+        if self.is_of_deaths:
+            raise NoReadingProcess
 
 
 def _asked(

@@ -6,13 +6,20 @@ one process: the others go on with what other accounts have.
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from agent_reader.errors import ReadingEnded
-from agent_reader.store.reading_process import ANSWER_SECONDS, CHILD, CannotRead, ReadingProcess
+from agent_reader.store.reading_process import (
+    ANSWER_SECONDS,
+    CHILD,
+    START_PAUSES_SECONDS,
+    CannotRead,
+    ReadingProcess,
+)
 from agent_reader.store.reading_wire import Answer, Asked
 
 # Below two, a message that takes its whole minute, three times, would hold up everybody.
@@ -29,9 +36,15 @@ def process_count(cores: int) -> int:
 class ReadingPool:
     """`count` processes (two at least while several accounts want them), shared fairly. Any thread may call."""
 
-    def __init__(self, count: int, command: Sequence[str] = CHILD, seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self,
+        count: int,
+        command: Sequence[str] = CHILD,
+        seconds: float = ANSWER_SECONDS,
+        pauses: Sequence[float] = START_PAUSES_SECONDS,
+    ) -> None:
         self.count = count
-        self._command, self._seconds = command, seconds
+        self._new = partial(ReadingProcess, command, seconds, pauses)
         self._changed = threading.Condition()
         # Whose turn is next stands first.
         self._shares: list[ReadingShare] = []
@@ -45,7 +58,7 @@ class ReadingPool:
             # Where the machine gives no more threads, fewer do.
             with suppress(RuntimeError):
                 for _ in range(len(self._desks), wanted):
-                    self._desks.append(_Desk(self, self._command, self._seconds))
+                    self._desks.append(_Desk(self, self._new))
             if not self._desks:
                 raise CannotRead
             self._shares.append(share)
@@ -139,9 +152,9 @@ class ReadingShare:
 class _Desk:
     """A process and the thread that has it read."""
 
-    def __init__(self, pool: ReadingPool, command: Sequence[str], seconds: float) -> None:
-        self._pool, self._command, self._seconds = pool, command, seconds
-        self.process = ReadingProcess(command, seconds)
+    def __init__(self, pool: ReadingPool, new: Callable[[], ReadingProcess]) -> None:
+        self._pool, self._new = pool, new
+        self.process = new()
         # The pool's, under its lock.
         self.reads_for: ReadingShare | None = None
         self.is_closing = False
@@ -165,4 +178,4 @@ class _Desk:
         self.reads_for = None
         if self.process.is_stopped and not self.is_closing:
             self.process.close()
-            self.process = ReadingProcess(self._command, self._seconds)
+            self.process = self._new()

@@ -31,6 +31,8 @@ MOST_DEATHS: Final = 3
 ANSWER_SECONDS: Final = 60.0
 # It loads what it reads with, which takes less than one.
 START_SECONDS: Final = 60.0
+# Between tries to begin one: what a machine is short of for a moment is there again after seconds.
+START_PAUSES_SECONDS: Final = (0.5, 4.0)
 # The most that an unprivileged process gets: both sides can then be a batch ahead of each other.
 _PIPE_OCTETS: Final = 1024 * 1024
 _PIECE: Final = 1024 * 1024
@@ -42,7 +44,14 @@ _READ: Final = msgspec.msgpack.Decoder(Answer)
 
 
 class CannotRead(Exception):  # noqa: N818 - what is the case
-    """No such process can be started here."""
+    """No such process can be started now, though it was tried some times.
+
+    `is_of_deaths`: one was there before, and died over what it was to read.
+    """
+
+    def __init__(self, *, is_of_deaths: bool = False) -> None:
+        super().__init__()
+        self.is_of_deaths = is_of_deaths
 
 
 class _Died(Exception):  # noqa: N818 - what happened to the process
@@ -52,12 +61,17 @@ class _Died(Exception):  # noqa: N818 - what happened to the process
 class ReadingProcess:
     """One process that reads, begun anew when it died. One thread reads by it; any may end it."""
 
-    def __init__(self, command: Sequence[str] = CHILD, seconds: float = ANSWER_SECONDS) -> None:
-        self._command, self._seconds = command, seconds
+    def __init__(
+        self,
+        command: Sequence[str] = CHILD,
+        seconds: float = ANSWER_SECONDS,
+        pauses: Sequence[float] = START_PAUSES_SECONDS,
+    ) -> None:
+        self._command, self._seconds, self._pauses = command, seconds, pauses
         self._child: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
         self._lock = threading.Lock()
-        self._ended = False
+        self._ended = threading.Event()
         self._is_ready = False
 
     @property
@@ -69,12 +83,12 @@ class ReadingProcess:
     @property
     def is_stopped(self) -> bool:
         """Whether it was stopped for good."""
-        return self._ended
+        return self._ended.is_set()
 
     def begin(self) -> None:
         """Start it where it does not run; it gets ready meanwhile."""
         with self._lock:
-            if self._child is None and not self._ended:
+            if self._child is None and not self._ended.is_set():
                 with suppress(OSError):
                     self._child = self._started()
 
@@ -82,11 +96,15 @@ class ReadingProcess:
         """Return an answer for each. Raises `CannotRead`, `ReadingEnded`."""
         answers: list[Answer] = []
         deaths = 0
+        has_died = False
         while len(answers) < len(asked):
             before = len(answers)
             try:
                 self._exchange(asked[before:], answers.append)
+            except CannotRead:
+                raise CannotRead(is_of_deaths=has_died) from None
             except _Died:
+                has_died = True
                 self._bury()
                 # The one that it was at when it died.
                 deaths = deaths + 1 if len(answers) == before else 1
@@ -98,7 +116,7 @@ class ReadingProcess:
     def stop(self) -> None:
         """Kill it, for good; whoever reads by it finds it dead. Its descriptors stay until `close`."""
         with self._lock:
-            self._ended = True
+            self._ended.set()
             if self._child is not None:
                 self._child.kill()
 
@@ -117,13 +135,18 @@ class ReadingProcess:
     def _get_ready(self) -> None:
         if self._is_ready and self._child is not None:
             return
-        self.begin()
-        try:
-            self._answer()
-        except _Died:
-            self._bury()
-            raise CannotRead from None
-        self._is_ready = True
+        for pause in (*self._pauses, None):
+            self.begin()
+            try:
+                self._answer()
+            except _Died:
+                self._bury()
+            else:
+                self._is_ready = True
+                return
+            if pause is not None and self._ended.wait(pause):
+                raise ReadingEnded
+        raise CannotRead
 
     def _started(self) -> subprocess.Popen[bytes]:
         child = bare_process(self._command, bufsize=0)
@@ -140,7 +163,7 @@ class ReadingProcess:
         with self._lock:
             child, self._child = self._child, None
             self._is_ready = False
-            ended = self._ended
+            ended = self._ended.is_set()
         if child is not None:
             child.kill()
             child.wait()

@@ -88,8 +88,11 @@ class Mirror(Protocol):
     def await_backlog(self, messages: int) -> int:
         """So many messages will come in soon: reading them may be made ready. 0: what was made ready can end.
 
-        Returns how many batches it pays to have begun at once.
+        Returns how many batches it pays to have begun at once. Raises `NoReadingProcess`.
         """
+
+    def reads_in_place_of_processes(self) -> bool:
+        """Whether so many messages are read in the reader itself, since no process for it could be started."""
 
     def stop_reading(self) -> None:
         """End at once what `begin_add` and `begin_headers` began: the reader ends. Any thread may call."""
@@ -119,7 +122,7 @@ class Mirror(Protocol):
         """Begin to read new messages; other work can be done meanwhile.
 
         What is returned waits for the reading and takes them in, in one transaction: the same octets elsewhere are the
-        same Email, one bad message is set aside alone. It may raise `ReadingEnded`.
+        same Email, one bad message is set aside alone. It may raise `ReadingEnded`, `NoReadingProcess`.
         """
 
     def add_copies(self, mailbox_id: str, copies: Iterable[KnownCopy]) -> Collection[int]:
@@ -171,3 +174,6 @@ class Mirror(Protocol):
 
     def failed(self, code: str, detail: str, fix: str) -> None:
         """Record that a round ended early; the status says so until the next whole round."""
+
+    def is_over(self, code: str) -> None:
+        """Forget a failure of this code, if it is what the status says."""

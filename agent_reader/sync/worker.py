@@ -14,7 +14,7 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from agent_reader.config import Account
-from agent_reader.errors import IndexFull, ReadingEnded, Refused, Throttled
+from agent_reader.errors import IndexFull, NoReadingProcess, ReadingEnded, Refused, Throttled
 from agent_reader.imap.precedence import Precedence
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.sync.backoff import pause_after, pause_of
@@ -23,6 +23,7 @@ from agent_reader.sync.mirror import Mirror
 from agent_reader.sync.order import Age
 from agent_reader.sync.proven import ProvenLogins
 from agent_reader.sync.push import Push
+from agent_reader.sync.reading_notice import ReadingNotice
 from agent_reader.sync.run import Ending, Round, Sync
 from agent_reader.sync.terms import Terms
 from agent_reader.sync.wakings import Wakings
@@ -66,6 +67,7 @@ class Worker:
             account, account.listened_to, account.renew_seconds, self._wakings, self._log, chance, monotonic
         )
         self._meter = Meter(mirror)
+        self._reading_notice = ReadingNotice(mirror, self._log)
         self._sync: Sync | None = None
         self._session: ReadOnlySession | None = None
         self._lock = threading.Lock()
@@ -113,7 +115,7 @@ class Worker:
                 self._turn()
             except ReadingEnded:
                 self._drop()
-            except (ImapFailure, ConfigurationError, Refused, IndexFull) as trouble:
+            except (ImapFailure, ConfigurationError, Refused, IndexFull, NoReadingProcess) as trouble:
                 failures += 1
                 self._rest(self._failed(trouble, failures))
             except Exception as error:  # noqa: BLE001 - a full disk or a bug in one account must not end the others
@@ -190,6 +192,7 @@ class Worker:
         )
 
     def _between_steps(self) -> Collection[str]:
+        self._reading_notice.look()
         if self._session is not None:
             self._meter.count(self._session, COUNTED_OCTETS)
         self._precedence.give_way()
@@ -202,6 +205,7 @@ class Worker:
         return self._mirror.octets_today() < (limit if age is Age.WEEK else limit * _BACKLOG_SHARE)
 
     def _note(self, done: Round) -> None:
+        self._reading_notice.look()
         is_spent = done.ending is Ending.SPENT
         if is_spent and not self._is_spent:
             limit = f"{self.account.daily_mebibytes} MiB"
@@ -246,7 +250,9 @@ class Worker:
             self._log.info("sync:connected")
         return self._session
 
-    def _failed(self, trouble: ImapFailure | ConfigurationError | Refused | IndexFull, failures: int) -> float:
+    def _failed(
+        self, trouble: ImapFailure | ConfigurationError | Refused | IndexFull | NoReadingProcess, failures: int
+    ) -> float:
         self._drop()
         if self._stopping:
             return 0.0
@@ -255,7 +261,7 @@ class Worker:
         elif isinstance(trouble, Refused):
             trouble = trouble.as_failure(self.account)
         match trouble:
-            case ImapFailure() | IndexFull():
+            case ImapFailure() | IndexFull() | NoReadingProcess():
                 code, detail, fix = trouble.code, trouble.detail, trouble.fix
             case ConfigurationError():
                 code, detail, fix = "configuration", f"{trouble.where}: {trouble.what}", trouble.fix

@@ -65,6 +65,7 @@ class Fault(StrEnum):
     GATE_STRANGER = "gate_stranger"
     LOGIN = "login"
     LOGIN_MAY_WRITE = "login_may_write"
+    READING_PROCESS = "reading_process"
     CAPABILITY = "capability"
     MAILBOX = "mailbox"
     OCTETS = "octets"
@@ -147,6 +148,7 @@ WHY: Final = MappingProxyType(
         Fault.GATE_STRANGER: "Whoever listens there is given the local secret, and can invent mail.",
         Fault.LOGIN: "Nothing is read or moved until the mail server lets the program in.",
         Fault.LOGIN_MAY_WRITE: "The server has rights and could keep this login from writing; now only we do.",
+        Fault.READING_PROCESS: "Without one a long backlog is read by what has the mail login and the index.",
         Fault.CAPABILITY: "A move needs MOVE, or a queue that allows copying, flagging and expunging one message.",
         Fault.MAILBOX: "A queue whose mailbox is not there cannot be worked, and ends the executor's start.",
         Fault.OCTETS: "What a person signed is proved by its octets; where they change, nothing can be moved, and a "

@@ -14,6 +14,7 @@ from agent_reader.config import Account
 from agent_reader.errors import AccessUnavailable
 from agent_reader.metrics import health, metrics
 from agent_reader.sync.mirror import SetAside
+from agent_reader.sync.reading_notice import IN_READER
 from tests.agent_reader.mirrored import ACCOUNT, Mirrored, fetched, letter, mirrored
 from tests.shared.test_metrics import assert_grammar
 
@@ -68,6 +69,16 @@ def test_what_goes_wrong_shows(tmp_path: Path) -> None:
         found = numbers(account, doors)
         assert (0.0, 1.0, 1.0) == (found["index_fresh"], found["messages_set_aside"], found["sync_failing"])
         assert found["sync_lag_seconds"] > 86_400
+
+
+def test_a_backlog_that_is_read_in_the_reader_shows_until_it_is_over(tmp_path: Path) -> None:
+    with filled(tmp_path) as (account, doors):
+        assert 0.0 == numbers(account, doors)["reading_in_reader"]
+        account.mirror.failed(IN_READER, "no process", "look")
+        account.mirror.is_over("unreachable")
+        assert (1.0, 1.0) == tuple(numbers(account, doors)[each] for each in ("reading_in_reader", "sync_failing"))
+        account.mirror.is_over(IN_READER)
+        assert (0.0, 0.0) == tuple(numbers(account, doors)[each] for each in ("reading_in_reader", "sync_failing"))
 
 
 def test_health_fails_while_a_worker_is_dead_an_account_is_stale_or_the_read_log_is_lost(tmp_path: Path) -> None:

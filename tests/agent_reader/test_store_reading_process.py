@@ -196,7 +196,7 @@ def test_a_message_that_is_never_read_is_told_from_the_others(stack: ExitStack) 
 
 def test_a_process_that_cannot_be_started_says_so_and_the_reader_reads_itself(tmp_path: Path) -> None:
     for command in (("/nonexistent",), (sys.executable, "-c", "raise SystemExit(1)")):
-        reading = ReadingProcess(command)
+        reading = ReadingProcess(command, pauses=())
         with pytest.raises(CannotRead):
             reading.read([asked(1, "one")])
         reading.close()
@@ -204,7 +204,7 @@ def test_a_process_that_cannot_be_started_says_so_and_the_reader_reads_itself(tm
     def no_share() -> ReadingShare:
         raise CannotRead
 
-    for number, share in enumerate((ReadingPool(1, ("/nonexistent",)).share, no_share)):
+    for number, share in enumerate((ReadingPool(1, ("/nonexistent",), pauses=()).share, no_share)):
         with closing(Store(tmp_path / str(number), _now, processes=share)) as store:
             mirror, inbox = _begun(store)
             takes = [mirror.begin_add(inbox, [fetched(uid, letter(f"letter {uid}"))]) for uid in (1, 2, 3)]

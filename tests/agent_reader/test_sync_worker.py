@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import structlog
 
+from agent_reader.errors import NoReadingProcess
 from agent_reader.sync.backoff import pause_after
 from agent_reader.sync.proven import ProvenLogins
 from agent_reader.sync.worker import Worker
@@ -115,9 +116,17 @@ def test_a_store_that_breaks_is_a_failure_of_this_account_and_passes(dovecot: Do
         raise OSError(28, "No space left on device")
 
     mirror.on_add = full
+
+    def without_process(_: object) -> None:
+        raise NoReadingProcess
+
     with working(dovecot, tmp_path, mirror) as worker:
         mirror.await_failures(1)
-        assert ["internal"] == mirror.failures
+        mirror.on_add = without_process
+        dovecot.deliver("INBOX", mail("two"))
+        worker.wake()
+        mirror.await_failures(2)
+        assert ["internal", "no_reading_process"] == mirror.failures
         mirror.on_add = None
         worker.wake()
         mirror.await_settled(1)

@@ -42,6 +42,8 @@ class FakeMirror:
         self.held: set[str] = set()
         self.destroyed: set[str] = set()
         self.failures: list[str] = []
+        self.overs: list[str] = []
+        self.is_without_processes = False
         self.added: list[tuple[str, int]] = []
         self.settled = 0
         self.octets_received = 0
@@ -168,6 +170,12 @@ class FakeMirror:
     def await_backlog(self, messages: int) -> int:
         self.backlog = messages
         return 0
+
+    def reads_in_place_of_processes(self) -> bool:
+        return self.is_without_processes
+
+    def is_over(self, code: str) -> None:
+        self.overs.append(code)
 
     def stop_reading(self) -> None:
         pass
