@@ -10,12 +10,19 @@ from shared.doctor.finding import Fault, Looking
 _OUT: Final = frozenset("rte")
 _IN: Final = frozenset("i")
 _FLAGS: Final = frozenset("sw")
+# Cyrus alone offers it (RFC 5257 was never more than an experiment), and its administrator may hide its name elsewhere.
+_CYRUS: Final = "ANNOTATE-EXPERIMENT-1"
 # Mailboxes made, deleted or given to others: nothing here ever does that.
 _TOO_MANY: Final = frozenset("kxa")
 
 
 def look_at_rights(session: MailLooking, queue: Queue, looking: Looking) -> None:
     """Compare the rights of this login with what moving and undoing need, and with what nothing needs."""
+    if session.has_capability(_CYRUS):
+        looking.notes.append(
+            f"{queue.id}: on Cyrus \\Seen is each login's own, and what others have read comes back unread after a "
+            "move unless `sharedseen` is set on all mailboxes of the queue (docs/providers.md)"
+        )
     targets = sorted(mailboxes_of(queue) - {queue.incoming})
     rights = {name: session.rights(name) for name in (queue.incoming, *targets)}
     known = {name: each for name, each in rights.items() if each is not None}

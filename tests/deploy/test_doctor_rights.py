@@ -31,8 +31,11 @@ def queue(*, undo: bool = True) -> Queue:
 class Server:
     """One that tells these rights, and none where it has none to tell."""
 
-    def __init__(self, rights: Mapping[str, str | None]) -> None:
-        self._rights = rights
+    def __init__(self, rights: Mapping[str, str | None], *capabilities: str) -> None:
+        self._rights, self._capabilities = rights, capabilities
+
+    def has_capability(self, name: str) -> bool:
+        return name in self._capabilities
 
     def rights(self, mailbox: str) -> frozenset[str] | None:
         said = self._rights[mailbox]
@@ -43,10 +46,15 @@ ALL = "lrswite"
 
 
 def said_of(
-    incoming: str | None = ALL, processed: str | None = ALL, escalate: str | None = ALL, *, undo: bool = True
+    incoming: str | None = ALL,
+    processed: str | None = ALL,
+    escalate: str | None = ALL,
+    *,
+    undo: bool = True,
+    offers: tuple[str, ...] = (),
 ) -> tuple[list[str], list[str]]:
     looking = Looking()
-    server = Server({"Incoming": incoming, "Processed": processed, "Escalate": escalate})
+    server = Server({"Incoming": incoming, "Processed": processed, "Escalate": escalate}, *offers)
     look_at_rights(cast("MailLooking", server), queue(undo=undo), looking)
     report = looking.report()
     assert all(each.fault is Fault.MOVE_RIGHTS for each in report.findings)
@@ -86,6 +94,16 @@ def test_flags_that_one_destination_would_lose_are_noted(lacking: str) -> None:
     assert ([], [lost]) == said_of(escalate=ALL.replace(lacking, ""))
     assert ([], [lost]) == said_of(processed=ALL.replace(lacking, ""))
     assert ([], []) == said_of(incoming=ALL.replace(lacking, ""))
+
+
+@pytest.mark.parametrize("rights", [ALL, None])
+def test_that_cyrus_forgets_what_others_have_read_is_noted_whatever_the_rights(rights: str | None) -> None:
+    # As Cyrus 3.6 answers CAPABILITY to the move login.
+    found, notes = said_of(rights, offers=("ACL", "ANNOTATE-EXPERIMENT-1", "MOVE"))
+    assert [] == found
+    assert ["support: on Cyrus \\Seen is each login's own"] == [
+        each.partition(",")[0] for each in notes if "Cyrus" in each
+    ]
 
 
 def test_that_undo_would_be_refused_is_noted_where_it_is_wanted() -> None:
