@@ -10,7 +10,7 @@ from shared.doctor.finding import Fault, Looking
 _OUT: Final = frozenset("rte")
 _IN: Final = frozenset("i")
 _FLAGS: Final = frozenset("sw")
-# Cyrus alone offers it (RFC 5257 was never more than an experiment), and its administrator may hide its name elsewhere.
+# Cyrus alone offers it: an experiment that nobody else took up. Its name its administrator may hide.
 _CYRUS: Final = "ANNOTATE-EXPERIMENT-1"
 # Mailboxes made, deleted or given to others: nothing here ever does that.
 _TOO_MANY: Final = frozenset("kxa")
