@@ -352,7 +352,8 @@ def _published(files: list[Path]) -> dict[int, str]:
 @contextmanager
 def _journal(config: Path, *, may_create: bool = False) -> "Iterator[tuple[Journal, ExecutorSettings]]":
     with _mistakes_named():
-        from change_executor.journal.open import journal_path, open_journal  # noqa: PLC0415 - the database is heavy
+        from change_executor.journal.file import journal_path  # noqa: PLC0415 - the database is heavy
+        from change_executor.journal.open import open_journal  # noqa: PLC0415 - the database is heavy
 
         settings = _settings(config)
         is_new = not journal_path(settings.journal.url).exists()

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from change_executor.config import ExecutorSettings
 from change_executor.journal import schema
+from change_executor.journal.troubles import Trouble
 from change_executor.lifecycle import OPEN, Event
 from change_executor.outcomes import Waiting
 from shared.proposal import State
@@ -21,6 +22,8 @@ from shared.proposal import State
 class AlarmCode(StrEnum):
     """Kinds of alarms; each has one sentence in `SENTENCES`."""
 
+    # the journal cannot be read or written, so nothing is decided and nothing moves
+    JOURNAL_UNAVAILABLE = "journal_unavailable"
     # approved, and neither moved nor ended within `approved_minutes`
     NOT_APPLIED = "not_applied"
     # a person asked for it to be moved back, and it was not within `approved_minutes`
@@ -36,6 +39,7 @@ class AlarmCode(StrEnum):
 
 
 SENTENCES: Final = {
+    AlarmCode.JOURNAL_UNAVAILABLE: "the journal cannot be used, so nothing is decided and nothing moves",
     AlarmCode.NOT_APPLIED: "approved, and not moved within the time that it should take",
     AlarmCode.NOT_UNDONE: "to be moved back, and not done within the time that it should take",
     AlarmCode.SETTLE: "moves of unknown outcome, which a person must look into",
@@ -59,13 +63,15 @@ _FOR_A_PERSON: Final = (
 class Alarm:
     """One thing that is wrong: how many proposals it is about, since when at the longest, and what they wait for.
 
-    `count` is 0 where it is about none; `reasons` are codes of `change_executor.outcomes.Waiting`.
+    `count` is 0 where it is about none; `reasons` are codes of `change_executor.outcomes.Waiting`, or that of a
+    `change_executor.errors.JournalFault`; `fix` is there where the mend goes by the reason.
     """
 
     code: AlarmCode
     count: int
     since: datetime
     reasons: tuple[str, ...] = ()
+    fix: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +88,17 @@ _APPROVED: Final = (State.APPROVED.value, State.APPLYING.value, State.DOUBTFUL.v
 _UNDOING: Final = (State.UNDOING.value, State.UNDO_DOUBTFUL.value)
 
 
-def alarms(connection: Connection, settings: ExecutorSettings, now: datetime) -> tuple[Alarm, ...]:
-    """Return everything that is wrong at this moment, worst first."""
+def without_journal(trouble: Trouble | None) -> tuple[Alarm, ...]:
+    """Return what is known to be wrong where nothing can be read."""
+    if trouble is None:
+        return ()
+    return (Alarm(AlarmCode.JOURNAL_UNAVAILABLE, 0, trouble.since, (trouble.fault.value,), trouble.fix),)
+
+
+def alarms(
+    connection: Connection, settings: ExecutorSettings, now: datetime, trouble: Trouble | None = None
+) -> tuple[Alarm, ...]:
+    """Return everything that is wrong at this moment, worst first; `trouble` is the journal's, told by its users."""
     limits = settings.notify
     approved, pending = timedelta(minutes=limits.approved_minutes), timedelta(hours=limits.pending_hours)
     found = [
@@ -104,18 +119,20 @@ def alarms(connection: Connection, settings: ExecutorSettings, now: datetime) ->
         _many(connection, limits.pending_count),
         _stopped(connection),
     ]
-    return tuple(alarm for alarm in found if alarm is not None)
+    return (*without_journal(trouble), *(alarm for alarm in found if alarm is not None))
 
 
-def measures(connection: Connection, settings: ExecutorSettings, now: datetime) -> tuple[Measure, ...]:
+def measure_of(code: AlarmCode, alarm: Alarm | None) -> Measure:
+    """Return the number that a monitor reads of an alarm that is raised, or is not."""
+    return Measure("mailwarrant_alarm", (("code", code.value),), 0.0 if alarm is None else float(max(1, alarm.count)))
+
+
+def measures(
+    connection: Connection, settings: ExecutorSettings, now: datetime, trouble: Trouble | None = None
+) -> tuple[Measure, ...]:
     """Return what a monitor reads: alarms by code, open proposals by queue and state, the age of the oldest in each."""
-    known = {alarm.code: alarm for alarm in alarms(connection, settings, now)}
-    found = [
-        Measure(
-            "mailwarrant_alarm", (("code", code.value),), float(max(1, known[code].count)) if code in known else 0.0
-        )
-        for code in AlarmCode
-    ]
+    known = {alarm.code: alarm for alarm in alarms(connection, settings, now, trouble)}
+    found = [measure_of(code, known.get(code)) for code in AlarmCode]
     rows = connection.execute(
         select(_columns.queue, _columns.state, func.count(), func.min(_columns.created_at))
         .where(_columns.state.in_([state.value for state in OPEN]))

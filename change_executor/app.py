@@ -32,8 +32,9 @@ from change_executor.heads import HeadPublisher, newest_told
 from change_executor.holding_back import hold_back_where_behind
 from change_executor.intake.app import make_app as make_intake
 from change_executor.intake.refusals import Refusals
+from change_executor.journal.file import journal_path
 from change_executor.journal.journal import Journal
-from change_executor.journal.open import journal_path, open_journal
+from change_executor.journal.open import open_journal
 from change_executor.listening import listeners
 from change_executor.logs import configure_logs
 from change_executor.metrics import health, metrics

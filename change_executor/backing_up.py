@@ -17,8 +17,9 @@ from change_executor.audit import Fault, verify
 from change_executor.config import ExecutorSettings
 from change_executor.holding_back import OPERATOR, HeldBack, hold_back, sign_everybody_out
 from change_executor.journal import migrations
+from change_executor.journal.file import journal_path
 from change_executor.journal.journal import Clock, Journal
-from change_executor.journal.open import journal_path, open_journal
+from change_executor.journal.open import open_journal
 from change_executor.worker import take_worker_lock
 from shared.backup import keep_newest, make_backup, put_back, read_backup
 from shared.settings import ConfigurationError

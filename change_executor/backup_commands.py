@@ -31,7 +31,7 @@ def backup(
 ) -> None:
     """Copy the journal while it is in use, and print the folder of the copy."""
     from change_executor.backing_up import backup_journal  # noqa: PLC0415 - the journal is heavy
-    from change_executor.journal.open import journal_path  # noqa: PLC0415 - the journal is heavy
+    from change_executor.journal.file import journal_path  # noqa: PLC0415 - the journal is heavy
     from shared.settings import ConfigurationError  # noqa: PLC0415 - with the command
 
     try:

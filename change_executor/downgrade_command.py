@@ -40,7 +40,7 @@ def downgrade(
     """Take the journal back to the tables of an older release, with all that it holds; refused while one runs."""
     with _mistakes_named():
         from change_executor.downgrading import downgrade_journal, preview_downgrade  # noqa: PLC0415 - heavy
-        from change_executor.journal.open import journal_path  # noqa: PLC0415 - heavy
+        from change_executor.journal.file import journal_path  # noqa: PLC0415 - heavy
 
         settings = _settings(config)
         if list_them or to is None:

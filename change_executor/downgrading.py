@@ -21,8 +21,9 @@ from change_executor.config import ExecutorSettings
 from change_executor.holding_back import OPERATOR, HeldBack, hold_back, sign_everybody_out
 from change_executor.journal import coverage, migrating, migrations
 from change_executor.journal.engine import machine_errors, reader_engine, writer_engine
+from change_executor.journal.file import journal_path
 from change_executor.journal.journal import Clock, Writing
-from change_executor.journal.open import folder_locked, journal_path
+from change_executor.journal.open import folder_locked
 from change_executor.worker import take_worker_lock
 from shared.backup import make_backup
 from shared.revisions import DowngradeRefused, way_back

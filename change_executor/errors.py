@@ -8,9 +8,56 @@
 - us: an assertion
 """
 
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+
+class JournalFault(StrEnum):
+    """Why the journal cannot be used; each has a mend in `JOURNAL_MENDS`."""
+
+    # it is not where it was opened, nor is a file in its place
+    GONE = "gone"
+    # another file lies where it was opened: what is written to the first one, nobody would find again
+    REPLACED = "replaced"
+    # its file or folder does not let this user read and write
+    NOT_PERMITTED = "not_permitted"
+    FULL = "full"
+    # another process has held it for longer than anybody should
+    LOCKED = "locked"
+    # its pages are not what SQLite wrote
+    DAMAGED = "damaged"
+    # what it holds is not what this program can make anything of
+    NOT_UNDERSTOOD = "not_understood"
+    # all else: the disk does not answer, or not as a disk does
+    UNREADABLE = "unreadable"
+
+
+JOURNAL_MENDS: Final = MappingProxyType(
+    {
+        JournalFault.GONE: "Mount its disk again, or put the file back where it was; the executor then goes on.",
+        JournalFault.REPLACED: "Put the first file back; or end the executor, read docs/backup.md, and start it again.",
+        JournalFault.NOT_PERMITTED: "Let the executor's user own the journal (0600) and its folder (0700), writable.",
+        JournalFault.FULL: "Free space on its disk; the executor then goes on.",
+        JournalFault.LOCKED: "Find the program that holds the journal open for writing (fuser), and end it.",
+        JournalFault.DAMAGED: "End the executor, run `change-executor audit verify`, and restore the last backup.",
+        JournalFault.NOT_UNDERSTOOD: "Run `change-executor audit verify`; if it finds nothing, this is a bug of ours.",
+        JournalFault.UNREADABLE: "Look at the disk and at the machine's log (dmesg).",
+    }
+)
+
 
 class JournalUnavailable(Exception):  # noqa: N818 - names the state of things
-    """The journal cannot be written or read (disk full, locked, damaged). Retryable once that is mended."""
+    """The journal cannot be written or read: `fault` says why. Retryable once that is mended."""
+
+    def __init__(self, detail: str, fault: JournalFault = JournalFault.UNREADABLE) -> None:
+        super().__init__(detail)
+        self.fault = fault
+
+    @property
+    def fix(self) -> str:
+        """What the operator does about it."""
+        return JOURNAL_MENDS[self.fault]
 
 
 class VersionChanged(Exception):  # noqa: N818 - names the state of things

@@ -6,11 +6,13 @@ from typing import Final
 
 from sqlalchemy import Connection, func, select
 
-from change_executor.alarms import measures
+from change_executor.alarms import AlarmCode, measure_of, measures, without_journal
 from change_executor.condition import Hindrance, hindrances
 from change_executor.config import ExecutorSettings
+from change_executor.errors import JournalUnavailable
 from change_executor.journal import schema
 from change_executor.journal.journal import Journal, is_stopped
+from change_executor.journal.troubles import Trouble
 from shared.metrics import PROCESS_HELPS, Health, Measure, Measured, exposition, of_the_process
 from shared.proposal import State
 
@@ -32,9 +34,17 @@ _MOVED: Final = (State.APPLIED, State.UNDOING, State.UNDO_DOUBTFUL, State.UNDONE
 def metrics(
     journal: Journal, settings: ExecutorSettings, now: Callable[[], datetime], refused: Mapping[str, int]
 ) -> bytes:
-    """Return all numbers as text, of one snapshot; `refused` are requests by code. Raises `JournalUnavailable`."""
-    with journal.reading() as connection:
-        found: list[Measured] = [*measures(connection, settings, now()), *_of_journal(connection)]
+    """Return all numbers as text, of one snapshot; `refused` are requests by code.
+
+    Where the journal cannot be read, what is known without it: a monitor sees the alarm that says so.
+    """
+    found: list[Measured] = []
+    try:
+        with journal.reading() as connection:
+            found += [*measures(connection, settings, now(), journal.troubles.found()), *_of_journal(connection)]
+    except JournalUnavailable as failure:
+        trouble = Trouble(failure.fault, now())
+        found = [measure_of(alarm.code, alarm) for alarm in without_journal(trouble)]
     found += [
         Measure("mailwarrant_intake_refusals_total", float(count), (("code", code),))
         for code, count in sorted(refused.items())
@@ -46,18 +56,28 @@ def metrics(
 def health(journal: Journal, is_alive: Callable[[], bool]) -> Health:
     """Return whether the worker lives and the journal can be written, what hinders it, and the chain's head.
 
-    A mail server that is down is told and is no failure of this program. Raises as `metrics`.
+    A mail server that is down is told and is no failure of this program. A journal that cannot be used, now or by the
+    worker, is one: which `fault` it has, and the mend.
     """
-    journal.probe()
-    with journal.reading() as connection:
-        head = connection.execute(
-            select(schema.events.c.seq, schema.events.c.hash).order_by(schema.events.c.seq.desc()).limit(1)
-        ).first()
-        hindered = hindrances(connection)
     alive = is_alive()
+    try:
+        journal.probe()
+        with journal.reading() as connection:
+            head = connection.execute(
+                select(schema.events.c.seq, schema.events.c.hash).order_by(schema.events.c.seq.desc()).limit(1)
+            ).first()
+            hindered = hindrances(connection)
+    except JournalUnavailable as failure:
+        return Health(False, {"worker": alive, **_told(failure)})
     events, digest = (0, None) if head is None else (int(head[0]), str(head[1]))
     by = {each.value: each in hindered for each in Hindrance}
-    return Health(alive, {"worker": alive, **by, "events": events, "head": digest})
+    trouble = journal.troubles.found()
+    told = {} if trouble is None else _told(trouble)
+    return Health(alive and trouble is None, {"worker": alive, **by, "events": events, "head": digest, **told})
+
+
+def _told(failure: JournalUnavailable | Trouble) -> dict[str, str]:
+    return {"error": AlarmCode.JOURNAL_UNAVAILABLE.value, "fault": failure.fault.value, "fix": failure.fix}
 
 
 def _of_journal(connection: Connection) -> list[Measure]:

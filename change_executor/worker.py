@@ -22,15 +22,16 @@ from change_executor.apply import Apply, Mover
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings
 from change_executor.connections import Connections
-from change_executor.errors import JournalUnavailable
+from change_executor.errors import JournalFault, JournalUnavailable
 from change_executor.evidence.gather import Gather
 from change_executor.evidence.reader_link import ReaderLink
 from change_executor.evidence.run_child import Cancelled, read_in_child
+from change_executor.journal.file import journal_path
 from change_executor.journal.forget import forget_texts, forget_ways_in
 from change_executor.journal.idempotency import forget_keys
 from change_executor.journal.journal import Journal, Proposal, read_proposal
 from change_executor.journal.moves import EXECUTOR
-from change_executor.journal.open import journal_path
+from change_executor.journal.troubles import User
 from change_executor.lifecycle import Event
 from change_executor.looking import Looker
 from change_executor.outcomes import Outcome, Waiting
@@ -166,14 +167,21 @@ class Worker:
         while not self._ending.is_set():
             self._wake.clear()
             try:
-                self._wake.wait(self.pass_once())
+                seconds = self.pass_once()
+                self._journal.troubles.worked(User.WORKER)
+                self._wake.wait(seconds)
             except JournalUnavailable as error:
-                self._log.error("journal:unavailable", error=str(error))
-                # Not on the wake: what was committed before the failure has set it.
-                self._ending.wait(FIRST_RETRY.total_seconds())
+                self._log.error("journal:unavailable", error=str(error), fault=error.fault.value, fix=error.fix)
+                self._rest(error.fault)
             except Exception as error:  # noqa: BLE001 - a bug in one pass must not end the hand that moves
                 self._log.error("worker:failed", error=type(error).__name__)
-                self._ending.wait(FIRST_RETRY.total_seconds())
+                # What no executor wrote reads like a bug; of either somebody must hear, since nothing moves.
+                self._rest(JournalFault.NOT_UNDERSTOOD)
+
+    def _rest(self, fault: JournalFault) -> None:
+        self._journal.troubles.failed(User.WORKER, fault, self._journal.now())
+        # Not on the wake: what was committed before the failure has set it.
+        self._ending.wait(FIRST_RETRY.total_seconds())
 
     def _look(self) -> Seen:
         return look(self._journal, self._settings.stop_file)

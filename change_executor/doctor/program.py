@@ -17,7 +17,7 @@ from change_executor.errand import mailboxes_of
 from change_executor.errors import JournalUnavailable
 from change_executor.heads import published_heads
 from change_executor.journal.engine import reader_engine
-from change_executor.journal.open import journal_path
+from change_executor.journal.file import journal_path
 from change_executor.looking import Looker
 from change_executor.looking import Looking as MailLooking
 from shared.doctor.copying import BY_HAND, Copying, look_at_copies

@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -11,7 +11,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedEr
 from sqlalchemy.exc import TimeoutError as NoConnectionFree
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from change_executor.errors import JournalUnavailable
+from change_executor.errors import JournalFault, JournalUnavailable
 
 # A writer of another process (a command) holds the lock for milliseconds; ten seconds means that something is stuck.
 BUSY_MILLISECONDS: Final = 10_000
@@ -39,9 +39,27 @@ def machine_errors() -> Iterator[None]:
     except _OURS:
         raise
     except DBAPIError as error:
-        raise JournalUnavailable(str(error.orig)) from error
+        raise JournalUnavailable(str(error.orig), _fault(error.orig)) from error
     except (sqlite3.Error, NoConnectionFree) as error:
-        raise JournalUnavailable(str(error)) from error
+        raise JournalUnavailable(str(error), _fault(error)) from error
+
+
+# SQLite's primary result codes; an extended one holds them in its lowest octet (sqlite.org/rescode.html).
+_FAULTS: Final = {
+    sqlite3.SQLITE_PERM: JournalFault.NOT_PERMITTED,
+    sqlite3.SQLITE_READONLY: JournalFault.NOT_PERMITTED,
+    sqlite3.SQLITE_CANTOPEN: JournalFault.NOT_PERMITTED,
+    sqlite3.SQLITE_FULL: JournalFault.FULL,
+    sqlite3.SQLITE_BUSY: JournalFault.LOCKED,
+    sqlite3.SQLITE_LOCKED: JournalFault.LOCKED,
+    sqlite3.SQLITE_CORRUPT: JournalFault.DAMAGED,
+    sqlite3.SQLITE_NOTADB: JournalFault.DAMAGED,
+}
+
+
+def _fault(error: BaseException | None) -> JournalFault:
+    # 0: an error of the driver's own has none.
+    return _FAULTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, JournalFault.UNREADABLE)
 
 
 def driver_of(connection: Connection) -> sqlite3.Connection:
@@ -61,14 +79,37 @@ def still_in_transaction(driver: sqlite3.Connection) -> None:
         raise JournalUnavailable("the database ended the transaction by itself")
 
 
+class Readers:
+    """As many connections as there are readers; each that is opened is one snapshot. Thread-safe."""
+
+    def __init__(self, url: str, check: Callable[[], None]) -> None:
+        self.engine, self._check = reader_engine(url), check
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Open a read transaction."""
+        self._check()
+        try:
+            with machine_errors(), self.engine.begin() as connection:
+                yield connection
+        except JournalUnavailable:
+            # What was wrong may stand in their caches: the next ones look at the disk again, as writers do.
+            self.engine.dispose()
+            raise
+
+    def close(self) -> None:
+        """Close those that nobody reads by."""
+        self.engine.dispose()
+
+
 class Glance:
     """One held connection for questions of an event loop: it waits for no lock, and no thread is woken for an answer.
 
     Each question is a snapshot of its own; thread-safe.
     """
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    def __init__(self, url: str, check: Callable[[], None]) -> None:
+        self._url, self._check = url, check
         self._turn = threading.Lock()
         self._connection: Connection | None = None
 
@@ -78,6 +119,7 @@ class Glance:
 
         Raises `JournalUnavailable` also where the answer would have to be waited for; ask again in a thread then.
         """
+        self._check()
         with self._turn, machine_errors():
             if self._connection is None:
                 # Not one of the pool of readers, which may have none free and has patience.

@@ -6,7 +6,7 @@ Each is answered after the commit that holds what it wrote, or saw. What one of 
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
@@ -45,10 +45,13 @@ class Group:
 
 
 class GroupCommit:
-    """One held connection on which the threads of a process take turns; the engine's transactions hold the lock."""
+    """One held connection on which the threads of a process take turns; the engine's transactions hold the lock.
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    `check` raises `JournalUnavailable` where nothing may be written, before each transaction.
+    """
+
+    def __init__(self, engine: Engine, check: Callable[[], None]) -> None:
+        self._engine, self._check = engine, check
         self._turn = threading.Lock()
         self._counting = threading.Lock()
         self._queued = 0
@@ -113,7 +116,7 @@ class GroupCommit:
             self._turn.release()
         group.ended.wait()
         if group.failure is not None:
-            raise JournalUnavailable(str(group.failure)) from group.failure
+            raise JournalUnavailable(str(group.failure), group.failure.fault) from group.failure
         if refused is not None:
             raise refused
 
@@ -138,6 +141,7 @@ class GroupCommit:
         return self._connection
 
     def _begin(self) -> Group:
+        self._check()
         with machine_errors():
             try:
                 connection = self._held()

@@ -16,9 +16,11 @@ from sqlalchemy.exc import IntegrityError
 from change_executor import lifecycle
 from change_executor.errors import AnotherIsOpen, NoSuchProposal, VersionChanged
 from change_executor.journal import batch, chain, coverage, schema
-from change_executor.journal.engine import Glance, driver_of, machine_errors, reader_engine, writer_engine
+from change_executor.journal.engine import Glance, Readers, driver_of, writer_engine
+from change_executor.journal.file import JournalFile
 from change_executor.journal.group import GroupCommit
 from change_executor.journal.statement import Statement
+from change_executor.journal.troubles import Troubles
 from change_executor.lifecycle import Event
 from shared.proposal import State
 
@@ -289,16 +291,18 @@ class Journal:
     """The journal of one executor; thread-safe: writers take turns on one held connection, readers have their own.
 
     Made by `change_executor.journal.open`. Raises `JournalUnavailable` where the database cannot be used; then
-    nothing was written.
+    nothing was written. `troubles` is where those who find that tell it.
     """
 
     def __init__(self, url: str, clock: Clock) -> None:
         self._clock = clock
+        self._file = JournalFile(url)
+        self.troubles = Troubles()
         self._writer = writer_engine(url)
-        self._reader = reader_engine(url)
-        self._group = GroupCommit(self._writer)
+        self._readers = Readers(url, self._file.check)
+        self._group = GroupCommit(self._writer, self._file.check)
         self._listeners: tuple[Callable[[], None], ...] = ()
-        self._glance = Glance(url)
+        self._glance = Glance(url, self._file.check)
         self._probing = threading.Lock()
         self._probed: datetime | None = None
 
@@ -349,11 +353,9 @@ class Journal:
             with suppress(RuntimeError):
                 listener()
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> AbstractContextManager[Connection]:
         """Open a read transaction: one consistent snapshot."""
-        with machine_errors(), self._reader.begin() as connection:
-            yield connection
+        return self._readers.reading()
 
     def glancing(self) -> AbstractContextManager[Connection]:
         """Open a read for one question that waits for nobody: for an event loop (`Glance`)."""
@@ -393,4 +395,4 @@ class Journal:
         self._glance.close()
         self._group.close()
         self._writer.dispose()
-        self._reader.dispose()
+        self._readers.close()

@@ -11,11 +11,12 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import Engine, make_url
+from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from change_executor.journal import migrating, migrations
 from change_executor.journal.engine import writer_engine
+from change_executor.journal.file import journal_path
 from change_executor.journal.journal import Clock, Journal
 from shared.private_file import make_private
 from shared.settings import ConfigurationError
@@ -55,22 +56,6 @@ def open_journal(url: str, clock: Clock, *, may_create: bool = True) -> Journal:
             "Name another file, restore this one from a copy, or free space on its disk.",
         ) from None
     return Journal(url, clock)
-
-
-def journal_path(url: str) -> Path:
-    """Return the file of a `sqlite:///PATH` address, whatever links lead to it: locks lie beside the file itself.
-
-    Raises `ConfigurationError` for an address without a file.
-    """
-    database = make_url(url).database
-    if not database or database == ":memory:" or database.startswith("file:"):
-        raise ConfigurationError(
-            f"[journal] url = {url}",
-            "names no file; a journal that ends with the process is none.",
-            "Write it as sqlite:////var/lib/change-executor/journal.db",
-        )
-    # Not Path.resolve, to which a ring of links is a mistake of ours; opening it says what it is.
-    return Path(os.path.realpath(database))
 
 
 @contextlib.contextmanager

@@ -53,6 +53,7 @@ class Message:
         lines = [
             f"{alarm.count or ''} {SENTENCES[alarm.code]}, since {alarm.since:%Y-%m-%d %H:%M} UTC".strip()
             + (f" ({', '.join(alarm.reasons)})" if alarm.reasons else "")
+            + (f". {alarm.fix}" if alarm.fix else "")
             for alarm in self.alarms
         ]
         since = "" if self.oldest is None else f", the oldest since {self.oldest:%Y-%m-%d %H:%M} UTC"
@@ -71,7 +72,7 @@ class Message:
             "oldest": None if self.oldest is None else self.oldest.isoformat(),
             "alarms": [
                 {"code": alarm.code.value, "count": alarm.count, "since": alarm.since.isoformat(),
-                 "reasons": list(alarm.reasons)}
+                 "reasons": list(alarm.reasons), **({"fix": alarm.fix} if alarm.fix else {})}
                 for alarm in self.alarms
             ],
             "subjects": list(self.subjects),

@@ -7,17 +7,27 @@ nobody but itself.
 import json
 import threading
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 from structlog.typing import FilteringBoundLogger
 
-from change_executor.alarms import Alarm, AlarmCode, alarms, oldest_for_person, waiting_for_person
+from change_executor.alarms import (
+    Alarm,
+    AlarmCode,
+    alarms,
+    oldest_for_person,
+    waiting_for_person,
+    without_journal,
+)
 from change_executor.config import ExecutorSettings
-from change_executor.errors import JournalUnavailable
+from change_executor.errors import JournalFault, JournalUnavailable
 from change_executor.journal import schema
 from change_executor.journal.journal import Journal
+from change_executor.journal.troubles import User
 from change_executor.notify.channels import Channel, CommandChannel, NtfyChannel, WebhookChannel
 from change_executor.notify.delivery import Delivery
 from change_executor.notify.message import MAX_SUBJECTS, Message, MessageKind, one_line
@@ -54,6 +64,7 @@ class Notifier:
         self._quiet_seconds = quiet_start_seconds
         self._quiet_until = journal.now() + timedelta(seconds=quiet_start_seconds)
         self._memory = Memory()
+        self._seen = Picture((), None, ())
         self._logged: frozenset[AlarmCode] = frozenset()
         self._deliveries = [
             Delivery(channel, log, lambda: f"msg_{random_octets(16).hex()}") for channel in channels(settings)
@@ -79,25 +90,43 @@ class Notifier:
             delivery.stop(_STOP_SECONDS)
 
     def look(self) -> float:
-        """Look once, log and post; return for how many seconds nothing is due. Raises `JournalUnavailable`."""
+        """Look once, log and post; return for how many seconds nothing is due.
+
+        Where the journal cannot be read or written, that is what is told, beside what was seen before.
+        """
         now = self._journal.now()
-        with self._journal.reading() as connection:
-            wrong = alarms(connection, self._settings, now)
-            self._tell_log(wrong)
-            if not self._deliveries:
-                return LOOK_SECONDS
-            # A clock that was set back would keep it quiet for as long as that.
-            if 0 < (left := (self._quiet_until - now).total_seconds()) <= self._quiet_seconds:
-                return min(LOOK_SECONDS, left)
-            pending = tuple(waiting_for_person(connection))
-            picture = Picture(pending, oldest_for_person(connection), wrong)
-            decision = decide(self._memory, picture, now, self._digest)
-            if decision.kind is not None:
-                self._post(decision.kind, decision.new, picture, self._subjects(connection, decision.new))
-            # Once it is on its way: what this look fails at is told by the next one.
-            self._memory = decision.memory
+        picture = self._picture(now)
+        self._tell_log(picture.alarms)
+        if not self._deliveries:
+            return LOOK_SECONDS
+        # A clock that was set back would keep it quiet for as long as that.
+        if 0 < (left := (self._quiet_until - now).total_seconds()) <= self._quiet_seconds:
+            return min(LOOK_SECONDS, left)
+        decision = decide(self._memory, picture, now, self._digest)
+        if decision.kind is not None:
+            self._post(decision.kind, decision.new, picture, self._subjects(decision.new))
+        # Once it is on its way: what this look fails at is told by the next one.
+        self._memory = decision.memory
         due = LOOK_SECONDS if decision.due is None else (decision.due - now).total_seconds()
         return max(0.0, min(LOOK_SECONDS, due))
+
+    def _picture(self, now: datetime) -> Picture:
+        troubles = self._journal.troubles
+        try:
+            # A disk that is full shows when somebody writes, and there may be nothing to write until it matters.
+            self._journal.probe()
+            with self._journal.reading() as connection:
+                wrong = alarms(connection, self._settings, now)
+                self._seen = Picture(tuple(waiting_for_person(connection)), oldest_for_person(connection), wrong)
+        except JournalUnavailable as error:
+            self._log.error("journal:unavailable", error=str(error), fault=error.fault.value, fix=error.fix)
+            troubles.failed(User.WATCH, error.fault, now)
+        except Exception as error:  # noqa: BLE001 - rows that nobody can read any more are a damage too
+            self._log.error("notify:failed", error=type(error).__name__)
+            troubles.failed(User.WATCH, JournalFault.NOT_UNDERSTOOD, now)
+        else:
+            troubles.worked(User.WATCH)
+        return replace(self._seen, alarms=(*without_journal(troubles.found()), *self._seen.alarms))
 
     def _run(self) -> None:
         while not self._ending.is_set():
@@ -105,8 +134,6 @@ class Notifier:
             seconds = LOOK_SECONDS
             try:
                 seconds = self.look()
-            except JournalUnavailable as error:
-                self._log.error("journal:unavailable", error=str(error))
             except Exception as error:  # noqa: BLE001 - whoever watches must not fall asleep over one bad look
                 self._log.error("notify:failed", error=type(error).__name__)
             self._ending.wait(self._pause_seconds)
@@ -122,6 +149,7 @@ class Notifier:
                     count=alarm.count,
                     since=alarm.since.isoformat(),
                     reasons=list(alarm.reasons),
+                    **({"fix": alarm.fix} if alarm.fix else {}),
                 )
         for code in sorted(self._logged - codes):
             self._log.info("alarm:clear", code=code.value)
@@ -141,15 +169,18 @@ class Notifier:
         for delivery in self._deliveries:
             delivery.post(message)
 
-    def _subjects(self, connection: Connection, new: Sequence[str]) -> tuple[str, ...]:
+    def _subjects(self, new: Sequence[str]) -> tuple[str, ...]:
         if self._settings.notify.tell != "subjects" or not new:
             return ()
         texts = schema.texts.c
-        rows = connection.execute(
-            select(texts.proposal, texts.text).where(texts.kind == "reading", texts.proposal.in_(new[:MAX_SUBJECTS]))
+        wanted = select(texts.proposal, texts.text).where(
+            texts.kind == "reading", texts.proposal.in_(new[:MAX_SUBJECTS])
         )
-        found = {row.proposal: _subject(row.text) for row in rows}
-        return tuple(found[each] for each in new[:MAX_SUBJECTS] if found.get(each))
+        # That something waits is told, whether or not anybody can say what.
+        with suppress(JournalUnavailable), self._journal.reading() as connection:
+            found = {row.proposal: _subject(row.text) for row in connection.execute(wanted)}
+            return tuple(found[each] for each in new[:MAX_SUBJECTS] if found.get(each))
+        return ()
 
 
 def channels(settings: ExecutorSettings) -> list[Channel]:

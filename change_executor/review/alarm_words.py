@@ -17,6 +17,7 @@ class AlarmWords:
 
 
 ALARMS: Final = {
+    AlarmCode.JOURNAL_UNAVAILABLE: AlarmWords("The journal cannot be used: nothing moves.", "", ""),
     AlarmCode.NOT_APPLIED: AlarmWords(
         "approval was not carried out in time.",
         "approvals were not carried out in time.",

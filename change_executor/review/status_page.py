@@ -12,6 +12,7 @@ from change_executor.alarms import Alarm, alarms
 from change_executor.config import ExecutorSettings, Queue
 from change_executor.evidence.reader_link import ReaderFailure
 from change_executor.journal import schema
+from change_executor.journal.troubles import Trouble
 from change_executor.lifecycle import OPEN
 from change_executor.outcomes import Waiting
 from change_executor.review.alarm_words import ALARMS
@@ -82,7 +83,7 @@ def _status_page(room: Room, session: Session) -> str:
     except ReaderFailure as failure:
         accounts, reader = None, failure.waiting
     with room.journal.reading() as connection:
-        found = _journalled(connection, room.settings, room.clock(), reader)
+        found = _journalled(connection, room.settings, room.clock(), reader, room.journal.troubles.found())
     return room.page(
         "status.html",
         session,
@@ -98,7 +99,7 @@ def _status_page(room: Room, session: Session) -> str:
 
 
 def _journalled(
-    connection: Connection, settings: ExecutorSettings, now: datetime, reader: Waiting | None
+    connection: Connection, settings: ExecutorSettings, now: datetime, reader: Waiting | None, trouble: Trouble | None
 ) -> _Journalled:
     waits = _waiting_by_queue(connection)
     queues = [_queue_status(connection, settings, queue, waits.get(queue.id, [])) for queue in settings.queues]
@@ -112,7 +113,7 @@ def _journalled(
     ).scalar_one_or_none()
     state = _columns.state
     concerns = Concerns(
-        alarms=alarms(connection, settings, now),
+        alarms=alarms(connection, settings, now, trouble),
         expires_soon=_count(connection, state == State.PENDING.value, _columns.expires_at < now + EXPIRES_SOON),
         waiting=sorted(waiting.items()),
         reader=reader,

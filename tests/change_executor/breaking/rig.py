@@ -132,8 +132,8 @@ class Rig:
         journal = Journal(self.settings.journal.url, self.clock)
         if before is not None:
             # Statements are compiled once for all lives; connections and all else of the last one are gone.
-            journal._writer, journal._reader = before._writer, before._reader
-            journal._group = GroupCommit(journal._writer)
+            journal._writer, journal._readers = before._writer, before._readers
+            journal._group = GroupCommit(journal._writer, journal._file.check)
         watch_journal(journal, self.points, first=before is None)
         connections = WatchedConnections(self.points, self._session_seconds)
         self.mover, look = Mover(connections), Looker(connections).session

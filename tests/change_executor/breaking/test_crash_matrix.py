@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from change_executor.journal.open import journal_path
+from change_executor.journal.file import journal_path
 from tests.change_executor.breaking.conftest import LONG, SERVERS, without_move
 from tests.change_executor.breaking.killed import in_processes
 from tests.change_executor.breaking.points import Act, Points, at_position, die

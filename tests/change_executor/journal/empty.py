@@ -11,7 +11,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from change_executor.journal.open import journal_path, open_journal
+from change_executor.journal.file import journal_path
+from change_executor.journal.open import open_journal
 
 if TYPE_CHECKING:
     from change_executor.journal.journal import Clock, Journal

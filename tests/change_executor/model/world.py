@@ -18,9 +18,9 @@ from change_executor.evidence.gather import Gather
 from change_executor.intake.proposer_tokens import Proposer
 from change_executor.intake.proposing import propose, withdraw
 from change_executor.journal import schema
+from change_executor.journal.file import journal_path
 from change_executor.journal.group import GroupCommit
 from change_executor.journal.journal import Journal, Proposal, is_stopped
-from change_executor.journal.open import journal_path
 from change_executor.lifecycle import TransitionRefused
 from change_executor.reconcile import Reconcile
 from change_executor.review.case import read_case
@@ -135,7 +135,7 @@ class World:
         empty_journal(url, self.clock).close()
         self.journal = Journal(url, self.clock)
         # Durability is tried elsewhere; here thousands of states are.
-        for engine in (self.journal._writer, self.journal._reader):
+        for engine in (self.journal._writer, self.journal._readers.engine):
             event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))
         add_person(self.journal, ANN)
         Rows(self.journal, self.settings, self.clock).examined()  # type: ignore[arg-type]  # any clock will do
@@ -378,7 +378,7 @@ class World:
         for suffix in ("-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
         self._path.write_bytes(snapshot.journal)
-        self.journal._group = GroupCommit(self.journal._writer)
+        self.journal._group = GroupCommit(self.journal._writer, self.journal._file.check)
         self.mail, self.clock.now, self.policy = snapshot.mail.copy(), snapshot.now, snapshot.policy
         self.permissions, self._seen = list(snapshot.permissions), dict(snapshot.seen)
         self._sent_when_allowed, self._unallowed = set(), []

@@ -19,8 +19,9 @@ from change_executor.backing_up import Restored, backup_journal, restore_journal
 from change_executor.heads import Head
 from change_executor.holding_back import hold_back_where_behind
 from change_executor.journal import schema
+from change_executor.journal.file import journal_path
 from change_executor.journal.journal import is_stopped
-from change_executor.journal.open import journal_path, open_journal
+from change_executor.journal.open import open_journal
 from change_executor.lifecycle import Event
 from change_executor.review.links import LinkRefused, new_link, spend_link
 from change_executor.review.people import add_person

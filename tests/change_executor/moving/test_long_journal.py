@@ -54,7 +54,7 @@ def asked(*engines: Engine) -> Iterator[list[tuple[str, Any]]]:
 
 def test_no_question_of_a_move_or_an_undo_walks_all_that_ever_was(office: Office) -> None:
     journal, proposal = office.workshop.journal, office.workshop.approved(office.deliver())
-    with asked(journal._reader, journal._writer) as statements:
+    with asked(journal._readers.engine, journal._writer) as statements:
         office.worker.pass_once()
         assert ("applied", "moved", None) == office.workshop.told(proposal)
         office.workshop.happen(proposal, Event.UNDO)

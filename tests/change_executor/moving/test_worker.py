@@ -15,9 +15,10 @@ from structlog.testing import capture_logs
 
 from change_executor.apply import Apply
 from change_executor.journal import schema
+from change_executor.journal.file import journal_path
 from change_executor.journal.idempotency import Key, keep
 from change_executor.journal.journal import Proposal
-from change_executor.journal.open import journal_path, open_journal
+from change_executor.journal.open import open_journal
 from change_executor.lifecycle import Event
 from change_executor.retrying import Retry
 from change_executor.review.links import new_link
