@@ -29,6 +29,7 @@ TEXTS = {
         "--b\r\nContent-Type: text/html\r\n\r\n<p>richword only here</p>\r\n--b--",
         content_type="multipart/alternative; boundary=b",
     ),
+    "headline": letter("Nothing.", subject="needle & " + "word " * 80 + "end"),
     "long": letter("filler " * 200 + "needle " + "after " * 200),
 }
 IDS = {name: id_of(octets) for name, octets in TEXTS.items()}
@@ -154,12 +155,43 @@ def test_what_takes_many_octets_before_the_match_leaves_room_for_it(before: str)
     assert "<mark>needle</mark> after" in preview
 
 
+@pytest.mark.parametrize("after", ["東", "é", "&", "<", "\N{PARTY POPPER}", "a"])
+@pytest.mark.statement("172")
+def test_a_preview_is_as_long_as_it_may_be_and_no_longer(after: str) -> None:
+    preview = marked_preview("needle " + after * 300, [["needle"]])
+    assert preview is not None
+    assert 250 < len(preview.encode()) <= 255
+    # What fits to the octet stays whole.
+    rest = "a" * (255 - len("<mark>needle</mark> "))
+    assert f"<mark>needle</mark> {rest}" == marked_preview(f"needle {rest}", [["needle"]])
+    assert f"<mark>needle</mark> {rest}" == marked_preview(f"needle {rest}a", [["needle"]])
+
+
+@pytest.mark.statement("172")
+def test_a_subject_is_whole_however_long_it_is(account: Mirrored) -> None:
+    marked = "<mark>needle</mark> &amp; " + "word " * 80 + "end"
+    assert (marked, None) == _snippet(account, "headline", {"text": "needle"})
+
+
+@pytest.mark.statement("174")
+def test_matches_that_touch_or_overlap_are_one_and_each_of_the_others_has_its_own() -> None:
+    for text, phrases, expected in (
+        ("東京都", ["東", "京"], "<mark>東京</mark>都"),
+        ("a b c d", ["a b", "b c"], "<mark>a b c</mark> d"),
+        ("a b c d", ["a b c", "b"], "<mark>a b c</mark> d"),
+        ("a a a b", ["a a"], "<mark>a a a</mark> b"),
+        ("b, a, b", ["a", "b"], "<mark>b</mark>, <mark>a</mark>, <mark>b</mark>"),
+    ):
+        assert expected == marked_whole(text, [phrase.split() for phrase in phrases])
+
+
 @pytest.mark.statement("173")
-def test_unknown_ids_are_told_and_an_id_comes_back_once(account: Mirrored) -> None:
-    ids = [IDS["german"], "Mnone", IDS["german"], "?"]
+def test_unknown_ids_are_told_and_each_comes_back_once_in_the_order_asked_for(account: Mirrored) -> None:
+    names = sorted(IDS, key=IDS.__getitem__, reverse=True)
+    ids = [IDS[names[0]], "Mnone", *(IDS[name] for name in names), "?", "Mnone"]
     with account.store.snapshot(ACCOUNT) as snapshot:
         found = search_snippets(snapshot, parse_snippets({"emailIds": ids}))
-    assert [IDS["german"]] == [each["emailId"] for each in found.list]
+    assert [IDS[name] for name in names] == [each["emailId"] for each in found.list]
     assert ("Mnone", "?") == found.not_found
 
 

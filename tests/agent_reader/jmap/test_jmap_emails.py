@@ -22,7 +22,7 @@ from agent_reader.query.email_parse import is_message
 from agent_reader.query.patience import Patience
 from shared.identity import blob_id, email_id, message_digest
 from shared.imap_login import ImapFailure
-from shared.message import parse
+from shared.message import DEFAULT_BODY_PROPERTIES, parse
 from tests.agent_reader.served import ACCOUNT, House, house, octets
 from tests.agent_reader.served import MESSAGES as SHOP_MESSAGES
 
@@ -242,12 +242,27 @@ async def test_the_default_properties_of_parse_are_those_of_the_rfc(served: Hous
         "textBody htmlBody attachments"
     )
     assert asked.split() == list(body["parsed"][_blob(MESSAGES[0])])
+    (part,) = body["parsed"][_blob(MESSAGES[0])]["textBody"]
+    assert list(DEFAULT_BODY_PROPERTIES) == list(part)
+    # Nothing that is asked for is nothing, and not what there is if nobody says.
+    body = await _parsed(served, _blob(MESSAGES[0]), properties=[])
+    assert {_blob(MESSAGES[0]): {}} == body["parsed"]
+
+
+@pytest.mark.statement("171")
+async def test_the_properties_of_parts_that_parse_gives_are_those_that_are_asked_for(served: House) -> None:
+    for asked in ([], ["type", "header:Content-Type"]):
+        body = await _parsed(served, _blob(BOTH_WAYS), properties=["textBody", "bodyStructure"], bodyProperties=asked)
+        email = body["parsed"][_blob(BOTH_WAYS)]
+        (part,) = email["textBody"]
+        assert asked == list(part)
+        assert {*asked, "subParts"} == set(email["bodyStructure"])
 
 
 @pytest.mark.statement("170")
 async def test_what_is_not_there_and_what_is_no_message_are_told_apart_and_nothing_is_null(served: House) -> None:
     unknown = ["B" + "0" * 32, "nonsense", "X1", ""]
-    body = await _parsed(served, *unknown)
+    body = await _parsed(served, *unknown, *unknown)
     assert (None, None, unknown) == (body["parsed"], body["notParsable"], body["notFound"])
     body = await _parsed(served, _blob(NO_MESSAGE))
     assert (None, [_blob(NO_MESSAGE)], None) == (body["parsed"], body["notParsable"], body["notFound"])

@@ -334,6 +334,17 @@ def test_charsets_in_real_use_decode_without_a_problem(charset: str, text: str) 
     assert (text, False) == (value.value, value.is_encoding_problem)
 
 
+@pytest.mark.parametrize("width", [16, 32])
+@pytest.mark.parametrize("order", ["le", "be"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.statement("140")
+def test_the_order_of_octets_is_the_mark_s_or_that_of_latin_letters(width: int, order: str, mark: str) -> None:
+    octets = f"{mark}ab 日本".encode(f"utf-{width}-{order}")
+    for charset in (f"utf-{width}", f"utf-{width}{order}"):
+        value = value_of(entity(f"text/plain; charset={charset}", octets))
+        assert ("ab 日本", False) == (value.value, value.is_encoding_problem)
+
+
 @pytest.mark.parametrize(
     ("charset", "octets", "text"),
     [
