@@ -5,8 +5,8 @@
 - the mail server or the network: `shared.imap_failure.ImapFailure`, the connection is finished and tried again later;
   `Throttled`, the same, and the server wants to be left alone; `Refused`, one command was answered NO or BAD and the
   connection lives
-- the machine: `IndexFull`, no mail comes in until there is room; `NoReadingProcess`, mail that a process died of waits
-  for the next; `AccessUnavailable`, the answer is refused, and no mail is shown unrecorded
+- the machine: `IndexFull`, no mail comes in until there is room; `NoReadingProcess`, mail that the reader could end of
+  waits for a process that reads it; `AccessUnavailable`, the answer is refused, and no mail is shown unrecorded
 - nobody: `ReadingEnded`, the reader was told to end while messages were read
 - us: an assertion
 """
@@ -92,13 +92,15 @@ class IndexFull(Exception):  # noqa: N818 - names what the disk is
 
 
 class NoReadingProcess(Exception):  # noqa: N818 - names what the machine lacks
-    """A process died of what it read and no other can be started: the mail waits, unread and on the server. Retryable.
+    """None can be started for mail that the reader could end of: it waits, unread and on the server. Retryable.
 
     `code`, `detail` and `fix` as in the others.
     """
 
     code: Final = "no_reading_process"
-    detail: Final = "A process that reads mail died of it, and no other can be started: no mail comes in."
+    detail: Final = (
+        "No process can be started that reads mail, and the next message is large or has ended one: it waits."
+    )
     fix: Final = (
         "Look at the memory and the number of processes that the machine and the unit allow (doctor tries one); it "
         "goes on by itself then, and nothing is lost meanwhile."

@@ -2,7 +2,8 @@
 
 Both read by the same code and give the same. What a process answers is believed only so far: a message's id follows
 from octets that are here. Where no process can be started, a long backlog is read here too, which is said, and a
-process is tried again later; but what a process died of is never read here.
+process is tried again later; but what a process died of is never read here, nor a message so large that the reader
+itself could end of it.
 """
 
 import threading
@@ -28,6 +29,9 @@ from shared.time_and_chance import Monotonic
 
 # To be ready a process takes as long as reading some hundreds of messages.
 LONG_BACKLOG: Final = 500
+# To read a message takes up to 33 times its octets of memory, and a minute and a half for 60 MiB (measured): the
+# service may have 2 GiB, and answers meanwhile. One of these takes 140 MiB and some seconds.
+LARGE_OCTETS: Final = 4 * 1024 * 1024
 # A machine that was short of memory for a moment has some again by the next look at the account; one that lets no
 # process be started at all is asked four times an hour.
 FIRST_PAUSE_SECONDS: Final = 15.0
@@ -142,8 +146,10 @@ class MessageReader:
         return readings
 
     def _asked(self, asked: Sequence[Asked]) -> Callable[[], list[Answer]]:
+        is_large = sum(len(each.octets or b"") for each in asked if isinstance(each, AskedMessage)) > LARGE_OCTETS
         with self._lock:
-            processes = self._processes if self.is_beside else None
+            is_alone = is_large and self._processes is None
+            processes = self._processes_now() if is_alone else self._processes if self.is_beside else None
         future: Future[list[Answer]] | None = None
         if processes is not None:
             future = processes.read(asked)
@@ -160,8 +166,13 @@ class MessageReader:
                     if found:
                         self._outage = _Outage()
                     return found
+                finally:
+                    if is_alone:
+                        self.end()
             # Where no process can be started, it is read here, as a short backlog is.
             self._outage.check()
+            if is_large:
+                raise NoReadingProcess
             return [answer(each) for each in asked]
 
         return answers

@@ -14,7 +14,13 @@ from structlog.testing import CapturingLogger
 from agent_reader.doctor.reading import look_at_reading
 from agent_reader.errors import NoReadingProcess, ReadingEnded
 from agent_reader.keep import Keep
-from agent_reader.store.reader import FIRST_PAUSE_SECONDS, LONG_BACKLOG, LONGEST_PAUSE_SECONDS, MessageReader
+from agent_reader.store.reader import (
+    FIRST_PAUSE_SECONDS,
+    LARGE_OCTETS,
+    LONG_BACKLOG,
+    LONGEST_PAUSE_SECONDS,
+    MessageReader,
+)
 from agent_reader.store.reading_pool import ReadingPool
 from agent_reader.store.reading_process import DIED, CannotRead, ReadingProcess
 from agent_reader.store.reading_wire import AskedHeader
@@ -192,6 +198,28 @@ def test_what_a_process_died_of_is_not_read_in_the_reader_where_no_other_starts(
         # Few messages are read here again.
         reader.messages.await_backlog(0)
         assert 0 == reader.messages.await_backlog(1)
+
+
+def test_a_large_message_is_read_by_a_process_though_it_comes_alone_and_never_in_the_reader(machine: Machine) -> None:
+    large = "x" * LARGE_OCTETS
+    with reading(machine) as reader:
+        assert 0 == reader.messages.await_backlog(1)
+        assert ({1, 2}, {}) == reader.read("one", "x" * (LARGE_OCTETS - 10_000))
+        assert 0 == machine.tries
+        assert ({1, 2}, {}) == reader.read(large, "two")
+        # It ends with what it was for, and new mail is read here as before.
+        assert (1, [], False) == (machine.tries, reader.pool.pids(), reader.messages.is_beside)
+        machine.starts_no_more()
+        for _ in range(2):
+            with pytest.raises(NoReadingProcess):
+                reader.read(large)
+            assert 2 == machine.tries
+        assert ({1}, {}) == reader.read("three")
+        machine.starts()
+        reader.now += FIRST_PAUSE_SECONDS
+        assert ({1}, {}) == reader.read(large)
+        # A process of which it is the end is told from it, as in a backlog.
+        assert ({2}, {1: DIED}) == reader.read(large + _KILLER, "two")
 
 
 def test_it_is_said_once_in_the_log_and_in_the_status_and_so_is_its_end() -> None:
