@@ -39,7 +39,7 @@ def in_origin_form(app: ASGIApp) -> ASGIApp:
         if found is None:
             return app(scope, receive, send)
         if found["scheme"].decode("ascii").lower() != scope["scheme"]:
-            return _refused(send)
+            return refuse(misdirected(), send)
         raw_path = found["path"] or b"/"
         headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
         origin: dict[str, Any] = {
@@ -52,13 +52,15 @@ def in_origin_form(app: ASGIApp) -> ASGIApp:
     return answered
 
 
-async def _refused(send: Send) -> None:
-    body = misdirected().encoded()
+async def refuse(problem: Problem, send: Send, *more: tuple[bytes, bytes]) -> None:
+    """Answer with a problem document, and `more` header fields."""
+    body = problem.encoded()
     headers = [
         (b"content-type", MEDIA_TYPE.encode("ascii")),
         (b"content-length", b"%d" % len(body)),
         (b"cache-control", b"no-store"),
         (b"x-content-type-options", b"nosniff"),
+        *more,
     ]
-    await send({"type": "http.response.start", "status": 421, "headers": headers})
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

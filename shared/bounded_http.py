@@ -8,14 +8,16 @@ import asyncio
 import ipaddress
 import math
 import socket
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import h11
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from shared.absolute_form import in_origin_form
+from shared.absolute_form import in_origin_form, refuse
 from shared.problem import MEDIA_TYPE, Problem
 from shared.tcp_peer import uid_of_tcp_peer
 from shared.unix_peer import uid_of_unix_peer
@@ -29,6 +31,9 @@ BACKLOG: Final = 128
 _TIMES_WHAT_IS_FREE: Final = 2
 
 _CLOSING: Final = (("connection", "close"), ("cache-control", "no-store"), ("x-content-type-options", "nosniff"))
+
+# RFC 9112 §6.1: never in one request.
+_BOTH_LENGTHS: Final = frozenset({b"content-length", b"transfer-encoding"})
 
 # RFC 4291 §2.5.4: what one subscriber has of IPv6 addresses.
 _SUBSCRIBERS_BITS: Final = 64
@@ -89,13 +94,29 @@ class BoundedProtocol(H11Protocol):
         """Take the connection, or drop it before anything else is spent on it."""
         super().connection_made(transport)
         # uvicorn takes the target for the path, whatever its form.
-        self.app: Any = in_origin_form(self.app)
+        self.app: Any = self._framed_once(in_origin_form(self.app))
         # uvicorn's own is as short as the clients' (5 s).
         self.timeout_keep_alive = math.ceil(self.head_seconds)
         if self._has_place():
             self.taken()
         else:
             self.drop()
+
+    def _framed_once(self, app: ASGIApp) -> ASGIApp:
+        """Refuse a body whose end is told in two ways.
+
+        RFC 9112 §6.3, stricter: whoever stands in front may go by the other one, and take the rest of the body for the
+        next request.
+        """
+
+        def answered(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+            if scope["type"] != "http" or not {name for name, _ in scope["headers"]} >= _BOTH_LENGTHS:
+                return app(scope, receive, send)
+            problem = malformed_http()
+            self.refused(problem)
+            return refuse(problem, send, (b"connection", b"close"))
+
+        return answered
 
     @cached_property
     def peer(self) -> Peer:

@@ -150,6 +150,20 @@ def test_what_is_no_request_is_told_so_by_a_problem_document_and_ends(line: str)
     assert {"code": "malformed_http", "retryable": False}.items() <= json.loads(body).items()
 
 
+def test_a_body_whose_end_is_told_in_two_ways_is_refused_and_nothing_after_it_is_a_request() -> None:
+    smuggled = "GET /long HTTP/1.1\r\nHost: a\r\n\r\n"
+    lengths = f"Content-Length: {len(smuggled) + 5}\r\nTransfer-Encoding: chunked\r\n"
+    with Serving() as serving, serving.connect() as connection:
+        connection.sendall(f"POST / HTTP/1.1\r\nHost: a\r\n{lengths}\r\n0\r\n\r\n{smuggled}".encode())
+        received = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := connection.recv(4096):
+                received += piece
+    head, _, body = received.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert "malformed_http" == json.loads(body)["code"]
+
+
 def test_what_is_no_request_any_more_ends_an_answer_that_has_begun(caplog: pytest.LogCaptureFixture) -> None:
     # Less than the answer, so that it is on its way until it is read.
     with Serving() as serving, serving.connect(receive_octets=65_536) as connection:
