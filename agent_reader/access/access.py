@@ -161,27 +161,22 @@ class Access:
         agent, digest, expires_at, revoked_at, scope, budget = row
         if not token.matches(digest):
             return problems.unknown_token()
-        if revoked_at is not None:
-            return problems.revoked_token()
-        if expires_at <= microseconds(self._clock()):
-            return problems.expired_token()
+        if (problem := self._ended_by(expires_at, revoked_at)) is not None:
+            return problem
         self._uses[token.id] = (microseconds(self._clock()), peer)
         return Agent(str(agent), token.id, scope_text.unpack(scope), budget, peer)
 
     def still_opens(self, token_id: str) -> bool:
         """Whether a token that opened has been neither revoked nor ended since: for what lasts. One indexed look."""
-        with self._look() as connection:
-            row = connection.execute(
-                "SELECT 1 FROM tokens WHERE id = ? AND revoked_at IS NULL AND expires_at > ?",
-                (token_id, microseconds(self._clock())),
-            ).fetchone()
-        return row is not None
+        times = self._times(token_id)
+        return times is not None and self._ended_by(*times) is None
 
     def record(self, agent: Agent, shown: Sequence[Shown], octets: int = 0) -> None:
         """Put on record what an answer shows; once this returns, it is on disk.
 
         `octets` of the whole answer are charged to the token first. Raises a `Problem` where its budget has no room
-        for them, and `AccessUnavailable`; either way nothing may leave, and nothing is on record.
+        for them or the token has ended meanwhile, and `AccessUnavailable`; either way nothing may leave, and nothing is
+        on record.
         """
         if self._is_charged(agent, shown, octets):
             self._records.write(Record(agent, shown))
@@ -256,10 +251,25 @@ class Access:
         return [str(agent) for (agent,) in rows]
 
     def _is_charged(self, agent: Agent, shown: Sequence[Shown], octets: int) -> bool:
-        """Charge an answer; whether there is something to put on record."""
+        """Charge an answer; whether there is something to put on record. Raises a `Problem`."""
+        # An answer may take seconds, and its token may have been revoked since it was asked for.
+        times = self._times(agent.token_id)
+        if times is not None and (problem := self._ended_by(*times)) is not None:
+            raise problem
         if octets:
             self.budgets.charge(agent, octets)
         return bool(shown) or self._has_old_uses()
+
+    def _times(self, token_id: str) -> tuple[int, int | None] | None:
+        """When a token expires and when it was revoked."""
+        with self._look() as connection:
+            row = connection.execute("SELECT expires_at, revoked_at FROM tokens WHERE id = ?", (token_id,)).fetchone()
+        return None if row is None else (row[0], row[1])
+
+    def _ended_by(self, expires_at: int, revoked_at: int | None) -> Problem | None:
+        if revoked_at is not None:
+            return problems.revoked_token()
+        return problems.expired_token() if expires_at <= microseconds(self._clock()) else None
 
     def _octets_since(self, token_id: str, since: datetime) -> int:
         with self._look() as connection:

@@ -1,8 +1,9 @@
 """Downloads: the exact octets of a message or a part (RFC 8620 §6.2), on record before the first one leaves."""
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import anyio
@@ -84,7 +85,8 @@ class Downloads:
             if given.blob is None:
                 return Response(status_code=304, headers=_lasting(asked))
             holding.enter_context(given.blob)
-            return _BlobResponse(asked, given.blob, given.span, holding.pop_all())
+            still_opens = partial(self._access.still_opens, agent.token_id)
+            return _BlobResponse(asked, given.blob, given.span, holding.pop_all(), still_opens)
 
     def _give(self, asked: _Asked, agent: Agent) -> _Given:
         found = self._find(asked, agent)
@@ -124,8 +126,15 @@ class Downloads:
 class _BlobResponse(Response):
     """Streams a blob from its file; whatever happens, what it holds is let go at the end."""
 
-    def __init__(self, asked: _Asked, blob: OpenBlob, span: Span | None, holding: contextlib.ExitStack) -> None:
-        self._blob, self._holding, self._has_body = blob, holding, asked.has_body
+    def __init__(
+        self,
+        asked: _Asked,
+        blob: OpenBlob,
+        span: Span | None,
+        holding: contextlib.ExitStack,
+        still_opens: Callable[[], bool],
+    ) -> None:
+        self._blob, self._holding, self._has_body, self._still_opens = blob, holding, asked.has_body, still_opens
         self._span = span if span is not None else Span(0, blob.size)
         headers = _lasting(asked) | {
             "Content-Type": asked.content_type,
@@ -140,10 +149,10 @@ class _BlobResponse(Response):
         super().__init__(status_code=200 if span is None else 206, headers=headers)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's signature
-        """Send the blob piece by piece, as fast as it is taken, until the client is gone."""
+        """Send the blob piece by piece, as fast as it is taken, until the client is gone or the token ends."""
         with self._holding:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self._fields()})
-            await send_pieces(self._pieces(), receive, send)
+            await send_pieces(self._pieces(), receive, send, self._still_opens)
 
     def _pieces(self) -> Iterator[bytes]:
         position = self._span.start

@@ -24,6 +24,7 @@ from agent_reader.door.keeper import Places
 from agent_reader.errors import AccessUnavailable
 from agent_reader.jmap import problems
 from agent_reader.jmap.dispatch import Snapshots
+from agent_reader.jmap.sending import REVOCATION_SECONDS
 from agent_reader.state_watch import StateWatch, Subscription
 from agent_reader.store import DataType
 from shared.problem import Problem
@@ -40,10 +41,6 @@ LEAST_PAUSE_SECONDS: Final = 0.5
 
 # What one stream reads at a time is a row; all of them together use no more threads than these.
 _MOST_THREADS: Final = 2
-
-# A token is revoked by a command, another process: a stream that has nothing to tell looks so often whether it was. One
-# look is an indexed row, some microseconds; whoever revokes sees the stream end before he has looked up.
-_REVOCATION_SECONDS: Final = 1.0
 
 # RFC 8621 §1.5: a type without methods or objects, of which nothing is told but that mail came in.
 EMAIL_DELIVERY: Final = "EmailDelivery"
@@ -173,7 +170,7 @@ class _Line:
         """Wait for a commit; False where none came until that moment of the loop. A token that ends ends the wait."""
         loop = asyncio.get_running_loop()
         while self.is_open():
-            look_at = loop.time() + _REVOCATION_SECONDS
+            look_at = loop.time() + REVOCATION_SECONDS
             try:
                 async with asyncio.timeout_at(look_at if until is None else min(until, look_at)):
                     await self._subscription.changed()

@@ -151,7 +151,8 @@ class _Endpoints:
                         shown = await anyio.to_thread.run_sync(work, is_gone, limiter=self._threads)
             # Charged and on record before anything leaves; where either fails, nothing leaves.
             await self._access.record_soon(agent, shown, sheet.octets)
-            return SheetResponse(sheet, _JSON, holding.pop_all())
+            still_opens = partial(self._access.still_opens, agent.token_id)
+            return SheetResponse(sheet, _JSON, holding.pop_all(), still_opens)
 
     async def upload(self, _request: Request, _agent: Agent) -> Response:
         raise problems.upload_refused()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_reader.access import Access, Agent
+from agent_reader.access import Access, Agent, Shown
 from agent_reader.access.access import MAX_LIFETIME
 from agent_reader.access.migrations import HEAD
 from agent_reader.access.schema import metadata
@@ -102,6 +102,25 @@ def test_a_revoked_token_opens_nothing_from_then_on_in_every_process(
     assert [(token.id, START), (other.id, None)] == sorted(
         ((known.id, known.revoked_at) for known in access.tokens()), key=lambda row: row[1] is None
     )
+
+
+@pytest.mark.parametrize("end", ["revoked_token", "expired_token"])
+def test_what_was_asked_for_before_a_token_ended_does_not_leave_after_it(
+    access: Access, tmp_path: Path, clock: Clock, end: str
+) -> None:
+    token = access.create_token("clerk", budget=1_000)
+    asking = access.authenticate(f"Bearer {token.text}")
+    assert isinstance(asking, Agent)
+    if end == "revoked_token":
+        with Access(tmp_path, clock, secrets.token_bytes) as command:
+            command.revoke(token.id)
+    else:
+        clock.now += timedelta(days=90)
+    with pytest.raises(Problem) as refused:
+        access.record(asking, [Shown("Email/get", "shop", ("M1",), ("M1",), 10)], 10)
+    assert (end, 401) == (refused.value.code, refused.value.status)
+    assert [] == access.reads("clerk")
+    assert 0 == asking.meter.charged
 
 
 def test_only_the_holder_learns_that_a_token_is_revoked_or_too_old(access: Access, clock: Clock) -> None:

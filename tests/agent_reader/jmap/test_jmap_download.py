@@ -245,6 +245,19 @@ def test_a_client_that_is_lost_in_the_middle_leaves_nothing_behind(
     assert [] == [record for record in caplog.records if record.name == "asyncio"]
 
 
+def test_a_token_that_is_revoked_ends_its_download(tmp_path: Path) -> None:
+    with house(tmp_path, largest_octets=len(LARGE)) as open_house, on_loopback(open_house.app) as listening:
+        path = url(without_digest(open_house, LARGE))
+        token = open_house.access.create_token("other")
+        idle = listening.tasks()
+        with listening.connect(path, Authorization=f"Bearer {token.text}") as slow:
+            # Nothing more is taken: what does not fit between the two programs is still to be sent.
+            slow.until(b"\r\n\r\n")
+            assert open_house.access.revoke(token.id)
+            await_true(lambda: listening.tasks() == idle)
+            assert len(LARGE) > len(slow.to_the_end())
+
+
 def test_an_agent_has_a_few_downloads_at_once_and_another_one_its_own(tmp_path: Path) -> None:
     limits = replace(DEFAULT_LIMITS, max_concurrent_downloads=1)
     with (
