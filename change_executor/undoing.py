@@ -4,6 +4,7 @@ Each is a step of its own proposal, so it survives restarts, and one that cannot
 The worker does the rest, and does it only where the message still lies where it was put.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,17 +63,31 @@ def undo_proposals(journal: Journal, settings: ExecutorSettings, proposal_ids: S
     return UndoAsked(tuple(undoing), tuple(refused))
 
 
-def undo_since(journal: Journal, settings: ExecutorSettings, agent: str, since: datetime, actor: str) -> UndoAsked:
+class ListChanged(Exception):  # noqa: N818 - names the state of things
+    """What would be taken back is not what the person was shown: something was moved, or went back, meanwhile."""
+
+
+def undo_since(
+    journal: Journal, settings: ExecutorSettings, agent: str, since: datetime, actor: str, *, listed: str | None = None
+) -> UndoAsked:
     """Ask for everything to be taken back that was moved since then because this agent proposed it, newest first.
 
-    Raises `JournalUnavailable`.
+    `listed` is the digest of the ids that a person was shown: anything else is not taken back, and `ListChanged` is
+    raised with nothing written. Raises `JournalUnavailable`.
     """
-    with journal.reading() as connection:
-        ids = moved_since(connection, agent, since)
     with journal.writing() as writing:
+        # Read once, under the lock: what was compared is what goes back, and what is on record.
+        ids = moved_since(writing.connection, agent, since)
+        if listed is not None and listed != list_digest(ids):
+            raise ListChanged
         details = {"since": schema.to_microseconds(since), "proposals": len(ids)}
         writing.append("undo:ask", f"agent:{agent}", actor, details)
     return undo_proposals(journal, settings, ids, actor)
+
+
+def list_digest(ids: Sequence[str]) -> str:
+    """Return the digest by which a list of proposals is known again."""
+    return hashlib.sha256(" ".join(ids).encode()).hexdigest()
 
 
 def moved_since(connection: Connection, agent: str, since: datetime) -> list[str]:

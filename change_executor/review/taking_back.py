@@ -3,9 +3,7 @@
 What is pressed is what was listed: a move that was added or went meanwhile makes the page show the list again.
 """
 
-import hashlib
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -23,7 +21,7 @@ from change_executor.review.frame import read_frame
 from change_executor.review.room import Room, html
 from change_executor.review.searching import first_line
 from change_executor.review.sessions import Session
-from change_executor.undoing import UndoAsked, cannot_undo, moved_since, undo_since
+from change_executor.undoing import ListChanged, UndoAsked, cannot_undo, list_digest, moved_since, undo_since
 
 # As browsers write `datetime-local`; taken as UTC, and the page says so.
 _MOMENT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?", re.ASCII)
@@ -75,11 +73,11 @@ def _moment(untrusted: str) -> datetime | None:
 
 
 def _take_back(room: Room, session: Session, name: str, since: datetime, untrusted_digest: str) -> tuple[str, bool]:
-    with room.journal.reading() as connection:
-        ids = moved_since(connection, name, since)
-    if _digest(ids) != untrusted_digest:
+    person = f"person:{session.person.name}"
+    try:
+        done = undo_since(room.journal, room.settings, name, since, person, listed=untrusted_digest)
+    except ListChanged:
         return _page(room, session, name, since, changed=True), False
-    done = undo_since(room.journal, room.settings, name, since, f"person:{session.person.name}")
     return _page(room, session, name, since, done=done), True
 
 
@@ -93,7 +91,7 @@ def _page(
     done: UndoAsked | None = None,
 ) -> str:
     with room.journal.reading() as connection:
-        listed = Listed([], _digest(()), 0) if since is None else _listed(connection, room, name, since)
+        listed = Listed([], list_digest(()), 0) if since is None else _listed(connection, room, name, since)
         frame = read_frame(connection)
     return room.page(
         "taking_back.html",
@@ -118,8 +116,4 @@ def _listed(connection: Connection, room: Room, name: str, since: datetime) -> L
         refusal = cannot_undo(connection, room.settings, proposal)
         subject = first_line(texts.get(each, {}).get("reading"), "subject")
         moves.append(Moved(proposal, subject, None if refusal is None else refusal.value))
-    return Listed(moves, _digest(ids), len(ids) - len(shown))
-
-
-def _digest(ids: Sequence[str]) -> str:
-    return hashlib.sha256(" ".join(ids).encode()).hexdigest()
+    return Listed(moves, list_digest(ids), len(ids) - len(shown))

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from sqlalchemy import select
 
 from change_executor.journal import schema
 from change_executor.journal.journal import read_proposal
+from change_executor.review import taking_back
+from change_executor.undoing import undo_since
 from shared.proposal import State
 from tests.servers.desk import PERSON, ReviewPage, fields_of, press, reading
+
+if TYPE_CHECKING:
+    from change_executor.undoing import UndoAsked
 
 PATH = "/agents/mailbot/undo"
 
@@ -46,6 +53,28 @@ def test_what_was_not_listed_is_not_taken_back(review_page: ReviewPage) -> None:
     with page.journal.reading() as connection:
         assert [State.APPLIED] * 2 == [read_proposal(connection, each.id).state for each in (first, second)]
     assert 200 == press(client, again.text, PATH).status_code
+
+
+def test_what_comes_in_at_the_last_moment_is_not_taken_back_with_what_was_listed(
+    review_page: ReviewPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = review_page
+    first = page.rows.moved(page.rows.proposal(reading("First")).id)
+    client = page.signed_in()
+    listed = client.get(f"{PATH}?since=2026-01-01T00:00").text
+    at_last: list[str] = []
+
+    def after_another_move(*asked: Any, **how: Any) -> UndoAsked:
+        at_last.append(page.rows.moved(page.rows.proposal(reading("At last")).id).id)
+        return undo_since(*asked, **how)
+
+    monkeypatch.setattr(taking_back, "undo_since", after_another_move)
+    assert 409 == press(client, listed, PATH).status_code
+    with page.journal.reading() as connection:
+        states = [read_proposal(connection, each).state for each in (first.id, *at_last)]
+        asked = select(schema.events.c.seq).where(schema.events.c.kind == "undo:ask")
+        assert [] == list(connection.execute(asked).scalars())
+    assert [State.APPLIED] * 2 == states
 
 
 def test_what_is_not_listed_for_its_number_is_counted_and_goes_back_too(
