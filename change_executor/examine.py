@@ -6,7 +6,7 @@ What is wrong here is the operator's to mend, so it ends the start, naming the q
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Final, Protocol
 
 from sqlalchemy import select
@@ -68,11 +68,14 @@ def examine_queues(settings: ExecutorSettings, open_session: OpenSession, journa
     """
     _refuse_destinations_that_are_incoming(settings)
     found: list[Examination] = []
+    identities: dict[str, dict[str, str | None]] = {}
     for queue in settings.queues:
         with open_session(settings.credential(queue.credential), mailboxes_of(queue)) as session:
             undo_permitted = _examine(session, queue, _watched_by_others(settings, queue))
             lossy = _where_flags_are_lost(session, queue)
+            identities[queue.id] = {mailbox: session.examine(mailbox).mailbox_id for _, mailbox in _roles(queue)}
         found.append(Examination(queue.id, policy_version(settings, queue), undo_permitted, lossy))
+    _refuse_what_other_logins_watch(settings, identities)
     for examination in found:
         _record(journal, examination)
     return found
@@ -90,12 +93,31 @@ def examined_before(settings: ExecutorSettings, journal: Journal) -> bool:
 
 
 def _refuse_destinations_that_are_incoming(settings: ExecutorSettings) -> None:
-    incoming = {(queue.credential, queue.incoming.casefold()): queue.id for queue in settings.queues}
+    incoming = {(_login(settings, queue), queue.incoming.casefold()): queue.id for queue in settings.queues}
     for queue in settings.queues:
         for role, destination in queue.to.items():
-            other = incoming.get((queue.credential, destination.mailbox.casefold()))
+            other = incoming.get((_login(settings, queue), destination.mailbox.casefold()))
             if other is not None:
                 raise _is_incoming(queue, role, other)
+
+
+def _refuse_what_other_logins_watch(
+    settings: ExecutorSettings, identities: Mapping[str, Mapping[str, str | None]]
+) -> None:
+    """Compare by RFC 8474's ids: the same mailbox has other names for other logins on some servers."""
+    for queue, other in permutations(settings.queues, 2):
+        watched = identities[other.id][other.incoming]
+        if watched is None or _login(settings, queue)[:2] != _login(settings, other)[:2]:
+            continue
+        for role, destination in queue.to.items():
+            if identities[queue.id][destination.mailbox] == watched:
+                raise _is_incoming(queue, role, other.id)
+
+
+def _login(settings: ExecutorSettings, queue: Queue) -> tuple[str, int, str]:
+    """Who signs in where: two credentials may be of one login, and then a name means one mailbox."""
+    login = settings.credential(queue.credential)
+    return login.host.casefold(), login.port, login.user
 
 
 def _is_incoming(queue: Queue, role: str, other: str) -> ConfigurationError:
@@ -109,7 +131,7 @@ def _is_incoming(queue: Queue, role: str, other: str) -> ConfigurationError:
 
 def _watched_by_others(settings: ExecutorSettings, queue: Queue) -> dict[str, str]:
     """Which other queue of the same login watches which mailbox, by the mailbox's name."""
-    same_login = (other for other in settings.queues if other.credential == queue.credential)
+    same_login = (other for other in settings.queues if _login(settings, other) == _login(settings, queue))
     return {other.incoming: other.id for other in same_login if other.incoming != queue.incoming}
 
 

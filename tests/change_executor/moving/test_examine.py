@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -103,11 +105,15 @@ def test_a_destination_that_another_queue_watches_is_refused(dovecot: Dovecot, t
         _examine(workshop)
     assert "`Processed`" in wrong.value.what
     assert [] == dovecot.commands("executor")
-    # The same name of another login is another mailbox.
+    # The same name of another login is another mailbox; and two credentials may be of one login.
+    login = workshop.settings.credentials[0]
     there = {"processed": queue.to["processed"].model_copy(update={"mailbox": queue.incoming})}
     elsewhere = other.model_copy(update={"credential": "another", "incoming": "Elsewhere", "to": there})
-    for queues in ((queue, elsewhere), (elsewhere, queue)):
-        _refuse_destinations_that_are_incoming(workshop.settings.model_copy(update={"queues": queues}))
+    for queues, user in product(((queue, elsewhere), (elsewhere, queue)), ("another", login.user)):
+        credentials = (login, login.model_copy(update={"id": "another", "user": user}))
+        both = workshop.settings.model_copy(update={"queues": queues, "credentials": credentials})
+        with pytest.raises(ConfigurationError) if user == login.user else nullcontext():
+            _refuse_destinations_that_are_incoming(both)
     workshop.close()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,7 @@ class _Server:
 
     @contextmanager
     def session(self, login: ImapLogin, mailboxes: frozenset[str]) -> Iterator[_Server]:
-        assert login.id == "move"
+        assert login.id in {"move", "another"}
         assert {"Incoming", "Watched"} & mailboxes
         yield self
 
@@ -97,6 +97,24 @@ def test_a_destination_that_another_queue_watches_under_another_name_is_refused(
         with pytest.raises(ConfigurationError, match="`incoming` of the queue `second`"):
             examine_queues(settings, _Server(ids={"Processed": "F1", "Watched": "F1"}).session, journal)
         assert 2 == len(examine_queues(settings, _Server().session, journal))
+
+
+@pytest.mark.parametrize(
+    ("host", "refused"), [("127.0.0.1", True), ("mail.example.org", False)], ids=["one server", "another server"]
+)
+def test_a_destination_that_another_login_watches_under_another_name_is_refused(
+    tmp_path: Path, host: str, *, refused: bool
+) -> None:
+    settings = settings_for(tmp_path, 143, "secret")
+    first, login = settings.queues[0], settings.credentials[0]
+    there = {"done": first.to["processed"].model_copy(update={"mailbox": "Done"})}
+    second = first.model_copy(update={"id": "second", "credential": "another", "incoming": "Watched", "to": there})
+    another = login.model_copy(update={"id": "another", "user": "another", "host": host})
+    settings = settings.model_copy(update={"queues": (first, second), "credentials": (login, another)})
+    server = _Server(ids={"Processed": "F1", "Watched": "F1"})
+    told = pytest.raises(ConfigurationError, match="`incoming` of the queue `second`") if refused else nullcontext()
+    with closing(open_journal(settings.journal.url, MovableClock())) as journal, told:
+        examine_queues(settings, server.session, journal)
 
 
 def test_the_same_uidvalidity_and_the_same_first_messages_are_one_mailbox(tmp_path: Path) -> None:
