@@ -50,7 +50,7 @@ class HeadPublisher:
 
     def __init__(self, journal: Journal, log: FilteringBoundLogger, *, file: Path | None, every_seconds: float) -> None:
         self._journal, self._log = journal, log
-        self._file = None if file is None else _appendable(file)
+        self._path, self._file = file, None if file is None else _appendable(file)
         self._every_seconds = every_seconds
         # The newest line that the file had no room for; what is in the log and not here yet.
         self._unwritten = b""
@@ -118,6 +118,7 @@ class HeadPublisher:
         if self._file is None or not self._unwritten:
             return
         try:
+            self._follow()
             written = os.write(self._file, self._unwritten)
         except OSError as error:
             cause = error.strerror
@@ -131,6 +132,14 @@ class HeadPublisher:
         elif not was_full:
             # The log has it all the same; a full disk elsewhere must not stop what the journal can record.
             self._log.error("journal:head_not_written", error=cause)
+
+    def _follow(self) -> None:
+        """Go on in the file that its owner put in place of the open one, as a rotation does. Raises `OSError`."""
+        assert self._path is not None, "where a file is open"
+        assert self._file is not None, "where a file is open"
+        if not os.path.samestat(self._path.stat(), os.fstat(self._file)):
+            replaced, self._file = self._file, _opened(self._path)
+            os.close(replaced)
 
 
 def published_heads(lines: Iterable[str]) -> dict[int, str]:
@@ -186,9 +195,13 @@ def _object_from(untrusted_line: str, start: int) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
+def _opened(file: Path) -> int:
+    return os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY)
+
+
 def _appendable(file: Path) -> int:
     try:
-        return os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | os.O_NOCTTY)
+        return _opened(file)
     except OSError as error:
         raise ConfigurationError(
             "[journal] heads_file",

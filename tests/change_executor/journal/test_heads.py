@@ -183,6 +183,26 @@ def test_a_line_that_a_full_disk_tore_hides_no_other(journal: Journal, heads: Pa
     assert {1, 2} == set(published_heads(heads.read_text().splitlines()))
 
 
+def test_a_file_that_its_owner_takes_away_is_missed_and_the_one_put_in_its_place_is_gone_on_in(
+    journal: Journal, heads: Path
+) -> None:
+    append(journal)
+    with capture_logs() as logged:
+        telling = publisher(journal, heads)
+        telling._tell(OPENED)
+        rotated = heads.rename(heads.with_name("heads.1"))
+        append(journal)
+        telling._tell(TOLD)
+        assert ("journal:head_not_written", "No such file or directory") == (logged[-1]["event"], logged[-1]["error"])
+        heads.touch()
+        telling._tell(TOLD)
+        assert "journal:head_written_again" == logged[-1]["event"]
+        append(journal)
+        telling._tell(TOLD)
+        telling.close()
+    assert ([1], [2, 3]) == ([line["events"] for line in lines(rotated)], [line["events"] for line in lines(heads)])
+
+
 def test_the_newest_head_is_that_of_the_last_whole_line(tmp_path: Path) -> None:
     file = tmp_path / "heads"
     assert newest_told(None) is None
