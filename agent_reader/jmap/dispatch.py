@@ -273,6 +273,9 @@ def _no_time_left() -> MethodError:
 
 
 def _unknown_method(method: Method | None) -> MethodError:
+    if isinstance(method, Change):
+        # With the capability in `using` it is refused all the same, or there is no such capability here.
+        return MethodError(ErrorType.UNKNOWN_METHOD, READ_ONLY)
     if method is None or isinstance(method, Absent):
         return MethodError(ErrorType.UNKNOWN_METHOD, "This server does not have this method.")
     return MethodError(ErrorType.UNKNOWN_METHOD, f"This method needs {method.capability} in `using`.")

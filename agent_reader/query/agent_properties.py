@@ -94,7 +94,9 @@ def text_of_attachment(attached: Attached) -> tuple[dict[str, JSON], list[Window
                 answer[str(part.part_id)] = _facts(found, whole if isinstance(whole, str) else UNAVAILABLE)
                 continue
             found = attachment_text(fetched)
-        holder = _facts(found, found.outcome.value)
+        # Email/parse reads an attached message for whoever sees attachments.
+        is_hidden = found.outcome is AttachmentOutcome.MESSAGE and attached.depth is not Depth.FULL
+        holder = _facts(found, NOT_GRANTED if is_hidden else found.outcome.value)
         answer[str(part.part_id)] = holder
         if found.outcome is AttachmentOutcome.TEXT:
             holder |= {

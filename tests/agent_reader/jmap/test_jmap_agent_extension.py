@@ -52,7 +52,14 @@ ATTACHED = (
 )
 LONG = octets(14, "A long letter", "Grüße 😀 aus Köln. " * 120)
 LONG_HTML = octets(15, "A long page", "<p class='a'>Grüße</p> " * 100, Content_Type="text/html; charset=utf-8")
-ALL = (REPLY, HIDDEN, ATTACHED, LONG, LONG_HTML)
+# An attached message and nothing else.
+HOLDER = (
+    b"From: Ann <ann@example.org>\r\nSubject: Passed on\r\nMessage-ID: <17@example.org>\r\nMIME-Version: 1.0\r\n"
+    b"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n"
+    + REPLY
+    + b"\r\n--b--\r\n"
+)
+ALL = (REPLY, HIDDEN, ATTACHED, LONG, LONG_HTML, HOLDER)
 
 
 def id_of(message: bytes) -> str:
@@ -351,6 +358,8 @@ async def test_a_token_that_sees_headers_or_texts_alone_sees_no_more_by_this_way
         email = await one(served, ATTACHED, "newText", "textOfAttachment", "cleaned")
         assert (new, depth is Depth.HEADERS) == (email["newText"]["value"], email["newText"]["isTruncated"])
         assert outcomes == {each["outcome"] for each in email["textOfAttachment"].values()}
+        holder = await one(served, HOLDER, "textOfAttachment")
+        assert outcomes - {"notReadableYet"} == {each["outcome"] for each in holder["textOfAttachment"].values()}
     assert [] == served.shelf.fetched
 
 
