@@ -4,6 +4,9 @@ Whoever asks for messages wants their texts, as a rule, and what parts those are
 summary has. The places stand after the end of the packed document, where whoever unpacks the whole does not look, older
 releases among them. A document that one of those packed has no places, and texts that need more than decoding have
 none: there the message is taken apart as before.
+
+The checksum of a document is that of the whole, so each text and part has one of its own: where it tells of damage, the
+message is taken apart, and the other tells too.
 """
 
 import zlib
@@ -20,9 +23,11 @@ from shared.message.charset import codec_of
 # reading room, as everything does that is taken apart.
 MOST_OCTETS: Final = 256 * 1024
 
-# The end of every document that is packed now. An older one ends in a checksum, and by chance in this once in 2**64.
-_MARK: Final = b"\x00texts\x01\n"
+# The end of every document that is packed now. An older one ends in a checksum, and by chance in this once in 2**64, or
+# in a mark of its own: its parts have no checksums.
+_MARK: Final = b"\x00texts\x02\n"
 _LENGTH_OCTETS: Final = 2
+_CHECK_OCTETS: Final = 4
 # A message has two texts, as a rule; of one with hundreds it is no loss that it is read as a whole.
 _MOST_PARTS: Final = 32
 
@@ -43,14 +48,15 @@ class Body(NamedTuple):
 
 
 class _Span(msgspec.Struct, array_like=True, frozen=True):
-    """`start` and `end` in the unpacked document."""
+    """`start` and `end` in the unpacked document; `check` is the CRC-32 of what lies there."""
 
     start: int
     end: int
+    check: int
 
 
 class _Place(msgspec.Struct, array_like=True, frozen=True):
-    """`start` and `end` in the unpacked document; `has_pairs`: there are CRs, each before an LF.
+    """`start`, `end` and `check` as in a span; `has_pairs`: there are CRs, each before an LF.
 
     `charset` is None where the octets are UTF-8 with nothing in it that JSON escapes but what `_escaped` does.
     """
@@ -59,6 +65,7 @@ class _Place(msgspec.Struct, array_like=True, frozen=True):
     is_html: bool
     start: int
     end: int
+    check: int
     charset: str | None
     has_pairs: bool
 
@@ -103,20 +110,24 @@ def without_places(packed: bytes) -> bytes:
 
 
 def _closed(packed: bytes, places: bytes) -> bytes:
-    return b"%b%b%b%b" % (packed, places, len(places).to_bytes(_LENGTH_OCTETS), _MARK)
+    check = zlib.crc32(places).to_bytes(_CHECK_OCTETS)
+    return b"%b%b%b%b%b" % (packed, places, check, len(places).to_bytes(_LENGTH_OCTETS), _MARK)
 
 
 def read_body(packed: bytes, *, of_text: bool, of_html: bool, lists: Sequence[str] = ()) -> Body | None:
     """Return the texts of textBody, of htmlBody, or of both, and the lists of these names.
 
-    None where the document does not have the places of all that.
+    None where the document does not have the places of all that, or is damaged there.
     """
     if not packed.endswith(_MARK):
         return None
-    end = len(packed) - len(_MARK) - _LENGTH_OCTETS
-    start = end - int.from_bytes(packed[end : end + _LENGTH_OCTETS])
+    behind = len(packed) - len(_MARK) - _LENGTH_OCTETS
+    end = behind - _CHECK_OCTETS
+    known = packed[end - int.from_bytes(packed[behind : behind + _LENGTH_OCTETS]) : end]
+    if zlib.crc32(known) != int.from_bytes(packed[end:behind]):
+        return None
     try:
-        found = _DECODER.decode(packed[start:end])
+        found = _DECODER.decode(known)
         places = _texts_asked(found, of_text=of_text, of_html=of_html)
         spans = _lists_asked(found, lists)
         # No further than to the end of the last: the HTML beside a text stands behind it, and is often ten times as
@@ -128,9 +139,9 @@ def read_body(packed: bytes, *, of_text: bool, of_html: bool, lists: Sequence[st
             return None
         return Body(
             [BodyText(place.part_id, place.is_html, _json(unpacked, place)) for place in places],
-            [[unpacked[span.start : span.end] for span in each] for each in spans],
+            [[_undamaged(unpacked, span) for span in each] for each in spans],
         )
-    except (_NotPlain, msgspec.MsgspecError, UnicodeError):
+    except (_NotPlain, msgspec.MsgspecError, UnicodeError, zlib.error):
         return None
 
 
@@ -154,13 +165,20 @@ def _lists_asked(found: _Places, names: Sequence[str]) -> list[tuple[_Span, ...]
 
 
 def _json(unpacked: bytes, place: _Place) -> bytes:
-    octets = unpacked[place.start : place.end]
+    octets = _undamaged(unpacked, place)
     if place.has_pairs:
         # To take one octet out is ten times as fast as to look for two.
         octets = octets.replace(b"\r", b"")
     if place.charset is None:
         return _escaped(octets)
     return _encode(octets.decode(codec_of(place.charset) or "utf_8"))
+
+
+def _undamaged(unpacked: bytes, span: _Span | _Place) -> bytes:
+    octets = unpacked[span.start : span.end]
+    if zlib.crc32(octets) != span.check:
+        raise _NotPlain
+    return octets
 
 
 def _escaped(octets: bytes) -> bytes:
@@ -188,7 +206,7 @@ def _spans(unpacked: bytes, parts: Sequence[Part], kept: Callable[[Part], bytes]
     for part in parts:
         octets = kept(part)
         start = _found(unpacked, octets)
-        spans.append(_Span(start, start + len(octets)))
+        spans.append(_Span(start, start + len(octets), zlib.crc32(octets)))
     return tuple(spans)
 
 
@@ -209,7 +227,15 @@ def _place(unpacked: bytes, part: Part) -> _Place:
         raise _NotPlain
     json = _encode(value.value)
     for charset in (None, part.charset or "utf-8"):
-        place = _Place(part.part_id, part.type == "text/html", start, start + len(content), charset, b"\r" in content)
+        place = _Place(
+            part.part_id,
+            part.type == "text/html",
+            start,
+            start + len(content),
+            zlib.crc32(content),
+            charset,
+            b"\r" in content,
+        )
         with suppress(UnicodeError):
             if _json(unpacked, place) == json:
                 return place
