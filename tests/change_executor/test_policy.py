@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from change_executor.config import ExecutorSettings, Queue
 from change_executor.policy import (
@@ -180,3 +181,16 @@ def test_more_proposals_never_make_it_kinder() -> None:
         for number in range(5):
             more = [count + (place == number) for place, count in enumerate(exactly)]
             assert _counted(*more) is not ProposingRuling.ALLOWED, (exactly, more)
+
+
+@pytest.mark.parametrize(
+    ("queue", "what"),
+    [
+        ({"to": {"incoming": {"mailbox": "Done"}}}, "another role name"),
+        ({"incoming": "Inbox", "to": {"processed": {"mailbox": "INBOX"}}}, "same mailbox"),
+        ({"to": {"processed": {"mailbox": "Done"}, "escalate": {"mailbox": "DONE"}}}, "same mailbox"),
+    ],
+)
+def test_roles_that_cannot_be_told_apart_are_refused(queue: dict[str, Any], what: str) -> None:
+    with pytest.raises(ValidationError, match=what):
+        settings(queue)

@@ -40,7 +40,7 @@ class Desk:
         async def asked() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-                headers = dict(more.pop("headers", {}))
+                headers = httpx.Headers(more.pop("headers", {}))
                 if token is not None:
                     headers.setdefault("Authorization", f"Bearer {token or self.token}")
                 return await client.request(method, path, headers=headers, **more)

@@ -98,6 +98,15 @@ def test_a_body_of_exactly_the_limit_and_a_reason_of_exactly_its_own_are_taken(d
 def test_another_content_type_or_coding_is_refused(desk: Desk, headers: dict[str, str]) -> None:
     answer = desk.post(body(), **headers)
     assert (415, "unsupported_media_type") == (answer.status_code, code_of(answer))
+    # Its body was not read: it must not be taken for the next request.
+    assert "close" == answer.headers["connection"]
+
+
+@pytest.mark.parametrize("another", ["text/plain", "application/json"])
+def test_a_content_type_that_is_said_twice_is_refused(desk: Desk, another: str) -> None:
+    headers = [("Content-Type", "application/json"), ("Content-Type", another)]
+    answer = desk.ask("POST", "/v1/proposals", content=body(), headers=headers)
+    assert (415, "unsupported_media_type") == (answer.status_code, code_of(answer))
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,18 @@ def test_after_an_end_a_new_one_links_to_its_predecessor(desk: Desk, journal: Jo
     assert second.json()["id"] == kept
 
 
+def test_one_that_is_open_is_found_though_a_clock_that_was_set_back_makes_an_ended_one_newer(
+    desk: Desk, clock: MovableClock
+) -> None:
+    clock.advance(hours=1)
+    ended = desk.propose().json()["id"]
+    desk.ask("POST", f"/v1/proposals/{ended}/withdraw")
+    clock.advance(hours=-1)
+    assert 201 == desk.propose().status_code
+    assert 200 == desk.propose().status_code
+    assert "already_proposed" == code_of(desk.propose(to="escalate"))
+
+
 @pytest.mark.parametrize("state", sorted(IN_FLIGHT))
 def test_a_proposal_in_flight_still_blocks_another(desk: Desk, journal: Journal, state: State) -> None:
     first = desk.propose().json()["id"]
