@@ -60,7 +60,7 @@ def test_a_black_hole_swallows_the_command_and_answers_nothing(dovecot: Dovecot)
         client.sock.settimeout(0.05)
         with pytest.raises((TimeoutError, imaplib.IMAP4.abort)):
             client.uid("MOVE", str(uid), "Processed")
-        assert proxy.broken.is_set()
+        assert proxy.broken.wait(20)
         client.shutdown()
     assert uid == dovecot.snapshot()["Incoming"].one().uid
 

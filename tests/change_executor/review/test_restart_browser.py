@@ -16,6 +16,7 @@ from change_executor.review.passwords import Passwords
 from shared.proposal import State
 from tests.servers.desk import CHEAP, PASSWORD, PERSON, Clock, Rows, journal_for, reading, settings_for
 from tests.servers.page import Served
+from tests.servers.ports import free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,8 +52,9 @@ def test_what_is_pressed_while_the_executor_restarts_is_done_when_it_is_back_and
     tmp_path: Path, browser_page: Page, held: bool
 ) -> None:
     page, clock = browser_page, Clock()
-    listener = socket.create_server(("127.0.0.1", 0))
-    address = listener.getsockname()
+    # None of those that the kernel gives out: while nobody listens, another program may get such a one.
+    address = ("127.0.0.1", free_port())
+    listener = socket.create_server(address)
     settings = settings_for(tmp_path, address[1])
     rows = Rows(journal_for(settings, clock), settings, clock)
     rows.person()
@@ -93,8 +95,8 @@ def test_what_is_pressed_while_the_executor_restarts_is_done_when_it_is_back_and
 
 def test_an_open_queue_goes_on_by_itself_after_a_restart(tmp_path: Path, browser_page: Page) -> None:
     page, clock = browser_page, Clock()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = listener.getsockname()
+    address = ("127.0.0.1", free_port())
+    with socket.create_server(address) as listener:
         settings = settings_for(tmp_path, address[1])
         rows = Rows(journal_for(settings, clock), settings, clock)
         rows.person()
