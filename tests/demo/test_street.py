@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.fixture(autouse=True)
+def no_usual_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None that a demo of another worker may be about to listen on."""
+    monkeypatch.setattr("deploy.demo.street._USUAL_PORTS", (0, 0, 0))
+
+
 @pytest.mark.parametrize("deep", ["x" * 90, "x/" * 45], ids=["long", "deep"])
 def test_a_deep_folder_for_temporary_files_leaves_room_for_a_sockets_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deep: str
