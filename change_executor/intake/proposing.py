@@ -67,8 +67,8 @@ def propose_in(
 ) -> Proposed:
     """Record a proposal, or find the agent's open one for the same message and destination.
 
-    With a `key` that has come before within a day, the proposal that its first request made, as it stands now. Raises
-    a `Problem`.
+    With a `key` that has come before within a day, the proposal that its first request made or found, as it stands now.
+    Raises a `Problem`.
     """
     if (fault := closed_since(writing.connection, proposer, writing.now)) is not None:
         raise problems.token_refused(fault)
@@ -77,9 +77,9 @@ def propose_in(
         # The same octets with a token of another queue ask for something else where they leave the queue out.
         if (answered.request_sha256, made.queue) != (key.request_sha256, request.queue or proposer.queue):
             raise problems.idempotency_key_reused()
-        return Proposed(view(writing.connection, made), created=True)
+        return Proposed(view(writing.connection, made), created=answered.at == made.created_at)
     proposed = _propose(writing, settings, proposer, request, random_octets)
-    if key is not None and proposed.created:
+    if key is not None and (proposed.created or idempotency.has_room(writing, proposer.agent, proposed.view.id)):
         idempotency.keep(writing, proposer.agent, key, proposed.view.id)
     return proposed
 

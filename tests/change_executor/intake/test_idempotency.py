@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from change_executor.agents import revoke_agent
 from change_executor.audit import verify
 from change_executor.journal import schema
-from change_executor.journal.idempotency import forget_keys
+from change_executor.journal.idempotency import MAX_KEYS_OF_ONE, forget_keys
 from change_executor.lifecycle import Event
 from tests.change_executor.intake.desk import PROPOSAL, Desk, code_of
 
@@ -56,6 +56,24 @@ def test_the_same_key_with_another_body_is_refused_and_makes_nothing(desk: Desk,
         assert 1 == connection.execute(select(func.count()).select_from(schema.proposals)).scalar_one()
 
 
+def test_what_a_request_found_it_finds_again_after_its_end(desk: Desk, journal: Journal, clock: MovableClock) -> None:
+    made = desk.propose().json()["id"]
+    clock.advance(seconds=1)
+    assert (200, made) == ((found := propose(desk)).status_code, found.json()["id"])
+    with journal.writing() as writing:
+        writing.advance(made, Event.REJECT, "person:ada", decided_by="ada", decided_at=writing.now)
+    # Its answer was lost, say: that it comes again asks nobody for another decision.
+    again = propose(desk)
+    assert (200, made, "rejected") == (again.status_code, again.json()["id"], again.json()["state"])
+    assert 201 == propose(desk, "another").status_code
+
+
+def test_of_one_proposal_few_keys_are_kept(desk: Desk, journal: Journal) -> None:
+    for number in range(MAX_KEYS_OF_ONE + 2):
+        propose(desk, f"key-{number}")
+    assert MAX_KEYS_OF_ONE == keys(journal)
+
+
 def test_a_key_belongs_to_its_agent(desk: Desk) -> None:
     propose(desk)
     other = propose(desk, token=desk.token_of("sorter"), emailId="M" + "0" * 31 + "b")
@@ -90,8 +108,7 @@ def test_a_key_is_forgotten_after_a_day(desk: Desk, journal: Journal, clock: Mov
     forget_keys(journal)
     assert 1 == keys(journal)
     clock.advance(microseconds=1)
-    # The proposal is still open, so the same one is found; but by the message, not by the key.
-    assert 200 == propose(desk).status_code
+    # The proposal is still open: the message is known, and the key is not.
     assert "already_proposed" == code_of(propose(desk, to="escalate"))
     newer = propose(desk, "of-today", emailId="M" + "0" * 31 + "b").json()["id"]
     assert 2 == keys(journal)
