@@ -1,5 +1,6 @@
 """The reader's configuration file, `reader.toml`."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
@@ -20,9 +21,22 @@ _WINDOWS: Final = {"imap.mail.yahoo.com": 10_000, "imap.aol.com": 10_000}
 
 Uid = Annotated[int, Field(ge=0, lt=2**32)]
 Address = Annotated[str, StringConstraints(pattern=r"^(localhost|127\.0\.0\.1|\[::1\]):\d{1,5}$")]
+_USUAL_PORT: Final = re.compile(r"(?<=^http)(://.*):0*80$|(?<=^https)(://.*):0*443$", re.ASCII)
+
+
+def _without_usual_port(url: str) -> str:
+    """As clients spell an address: whoever writes the usual port of its scheme would meet none of them."""
+    return _USUAL_PORT.sub(r"\1\2", url)
+
+
 # As a browser spells it: lower case, no slash at the end, no port where it is the usual one.
 Origin = Annotated[
-    str, StringConstraints(pattern=r"^https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?$", max_length=255)
+    str,
+    StringConstraints(pattern=r"^https?://([a-z0-9.-]+|\[[0-9a-f:]+\])(:\d{1,5})?$", max_length=255),
+    AfterValidator(_without_usual_port),
+]
+PublicUrl = Annotated[
+    str, StringConstraints(pattern=r"^https?://[^\s/?#]+$", max_length=255), AfterValidator(_without_usual_port)
 ]
 MailboxName = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
@@ -37,7 +51,7 @@ class Server(Section):
     listen: Address = "127.0.0.1:8620"
     socket: Path = Path("/run/mailwarrant/reader.sock")
     executor_uid: Uid | None = None
-    public_url: Annotated[str, StringConstraints(pattern=r"^https?://[^\s/?#]+$", max_length=255)] | None = None
+    public_url: PublicUrl | None = None
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from agent_reader.config import Jmap
+from agent_reader.config import Jmap, Server
 from agent_reader.jmap.capabilities import CORE
 from tests.agent_reader.served import ACCOUNT, House, house
 
@@ -101,5 +101,22 @@ def test_a_limit_below_the_floor_and_what_is_no_origin_stop_the_start(setting: d
     with pytest.raises(ValidationError):
         Jmap.model_validate(setting)
     Jmap.model_validate(
-        {"max_size_request": 65_536, "max_objects_in_get": 64, "allow_origins": ["http://[::1]:80", ORIGIN]}
+        {"max_size_request": 65_536, "max_objects_in_get": 64, "allow_origins": ["http://[::1]:8080", ORIGIN]}
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "spelled"),
+    [
+        (f"{ORIGIN}:443", ORIGIN),
+        ("http://[::1]:80", "http://[::1]"),
+        ("http://shop.example:0080", "http://shop.example"),
+        ("https://shop.example:80", "https://shop.example:80"),
+        ("http://shop.example:443", "http://shop.example:443"),
+        ("https://shop.example:4430", "https://shop.example:4430"),
+        ("http://[::80]", "http://[::80]"),
+    ],
+)
+def test_the_usual_port_of_a_scheme_is_left_out_as_browsers_leave_it_out(written: str, spelled: str) -> None:
+    assert (spelled,) == Jmap.model_validate({"allow_origins": [written]}).allow_origins
+    assert spelled == Server.model_validate({"public_url": written}).public_url
