@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from change_executor.audit_commands import audit
 from change_executor.backup_commands import backup, restore
+from change_executor.command_line import DEFAULT_CONFIG, mistakes_named, say, settings_of
 from change_executor.doctor.command import doctor
 from change_executor.downgrade_command import downgrade
 from change_executor.setup_command import setup
@@ -28,8 +30,6 @@ _OPERATOR: Final = "operator"
 
 _MOMENTS: Final = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"]
 
-_NO_HEADS: Final = "Compared with no published heads: a chain made anew, or a copy put back, would not be seen."
-
 app = typer.Typer(
     name="change-executor",
     help="Moves what a person signed, and nothing else.",
@@ -39,15 +39,13 @@ app = typer.Typer(
 )
 token = typer.Typer(help="The tokens that let agents propose.", no_args_is_help=True)
 user = typer.Typer(help="The people who may decide.", no_args_is_help=True)
-audit = typer.Typer(help="The journal, looked at.", no_args_is_help=True)
 agent = typer.Typer(help="The agents that propose.", no_args_is_help=True)
 app.add_typer(token, name="token")
 app.add_typer(agent, name="agent")
 app.add_typer(user, name="user")
 app.add_typer(audit, name="audit")
 
-DEFAULT_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
-app.add_typer(oauth_app(lambda path: _settings(path).credentials, DEFAULT_CONFIG), name="oauth")
+app.add_typer(oauth_app(lambda path: settings_of(path).credentials, DEFAULT_CONFIG), name="oauth")
 app.command()(backup)
 app.command()(restore)
 app.command()(downgrade)
@@ -58,8 +56,8 @@ app.command()(setup)
 @app.command()
 def serve(config: Config = DEFAULT_CONFIG) -> None:
     """Take proposals, show them to people, and move what they approved; ends at SIGTERM."""
-    with _mistakes_named():
-        settings = _settings(config)
+    with mistakes_named():
+        settings = settings_of(config)
         from change_executor.app import serve as run  # noqa: PLC0415 - the server is heavy
 
         run(settings)
@@ -87,8 +85,8 @@ def create_token(
             journal, agent=agent, queue=queue, days=days, random_octets=secrets.token_bytes
         )
         if not asked.takes_from(agent):
-            _tell(f"{agent} is not in `agents` of queue {queue} in {config}: until it is, this token opens nothing.")
-        _tell(f"Token {made.id} lets {agent} propose to {queue} for {days} days. It is not shown again:")
+            say(f"{agent} is not in `agents` of queue {queue} in {config}: until it is, this token opens nothing.")
+        say(f"Token {made.id} lets {agent} propose to {queue} for {days} days. It is not shown again:")
         print(made.text)
 
 
@@ -143,7 +141,7 @@ def undo(
 ) -> None:
     """Move messages back to where they came from, if they still lie where they were put."""
     if bool(proposals) == (agent is not None) or (agent is None) != (since is None):
-        _tell("Name proposals, or an agent and a moment: --agent NAME --since 2026-11-29T08:00:00")
+        say("Name proposals, or an agent and a moment: --agent NAME --since 2026-11-29T08:00:00")
         raise typer.Exit(MISTAKE_STATUS)
     with _journal(config) as (journal, settings):
         from change_executor.undoing import undo_proposals, undo_since  # noqa: PLC0415 - the journal is heavy
@@ -224,7 +222,7 @@ def link_user(name: str, config: Config = DEFAULT_CONFIG) -> None:
         from change_executor.review.links import LINK_MINUTES, new_link  # noqa: PLC0415 - the journal is heavy
 
         secret = new_link(journal, name, secrets.token_bytes)
-        _tell(f"For {name}, once, within {LINK_MINUTES} minutes:")
+        say(f"For {name}, once, within {LINK_MINUTES} minutes:")
         print(f"{settings.review.url}/link#{secret}")
 
 
@@ -240,7 +238,7 @@ def stop(config: Config = DEFAULT_CONFIG) -> None:
         for proposal_id in found.in_flight:
             print(f"{proposal_id} is in flight: its command may have left, and it is concluded by looking.")
         print(f"{len(found.in_flight)} in flight, {len(found.held)} held.")
-        _tell(f"In the journal {settings.journal.url}")
+        say(f"In the journal {settings.journal.url}")
 
 
 @app.command()
@@ -250,67 +248,9 @@ def resume(config: Config = DEFAULT_CONFIG) -> None:
         from change_executor.switch import release_stop, stop_file_present  # noqa: PLC0415 - the journal is heavy
 
         if stop_file_present(settings.stop_file):
-            _tell(f"The stop file {settings.stop_file} is still there. Remove it first, then resume.")
+            say(f"The stop file {settings.stop_file} is still there. Remove it first, then resume.")
             raise typer.Exit(MISTAKE_STATUS)
         print("Released." if release_stop(journal, _OPERATOR) else "It was not stopped.")
-
-
-@audit.command("verify")
-def verify_audit(
-    heads: Annotated[
-        list[Path] | None,
-        typer.Option(help="A file that heads were told to: a heads_file, or the log. The configured one is read too."),
-    ] = None,
-    config: Config = DEFAULT_CONFIG,
-) -> None:
-    """Verify the whole journal, and that it still has every published head; exit status 1 where something is wrong."""
-    with _journal(config) as (journal, settings):
-        from change_executor.audit import verify  # noqa: PLC0415 - the journal is heavy
-
-        configured = settings.journal.heads_file
-        files = [*(heads or []), *([] if configured is None else [configured])]
-        published = _published(files)
-        with journal.reading() as connection:
-            found = verify(connection, published)
-        for finding in found.findings:
-            print(f"{finding.fault.value}: {finding.subject}: {finding.detail}")
-        print(f"{found.events} events, head {found.head}")
-        _tell(f"Compared with {len(published)} published heads." if published else _NO_HEADS)
-        if found.findings:
-            raise typer.Exit(1)
-
-
-@audit.command("export")
-def export_audit(
-    after: Annotated[int, typer.Option(help="Only the events after this number.")] = 0,
-    config: Config = DEFAULT_CONFIG,
-) -> None:
-    """Print every event as a line of JSON."""
-    with _journal(config) as (journal, _):
-        from change_executor.records import export_events  # noqa: PLC0415 - the journal is heavy
-
-        for lines in export_events(journal.reading, after):
-            for line in lines:
-                print(line)
-
-
-@audit.command("show")
-def show_audit(
-    named: Annotated[str, typer.Argument(metavar="PROPOSAL|MESSAGE", help="A proposal (P...) or an Email id (M...).")],
-    config: Config = DEFAULT_CONFIG,
-) -> None:
-    """Print all that is on record about a proposal, or about every proposal for a message."""
-    with _journal(config) as (journal, _):
-        from change_executor.errors import NoSuchProposal  # noqa: PLC0415 - with the command
-        from change_executor.records import show  # noqa: PLC0415 - the journal is heavy
-
-        try:
-            with journal.reading() as connection:
-                for line in show(connection, named):
-                    print(line)
-        except NoSuchProposal:
-            _tell(f"Nothing is on record about {named!r}.")
-            raise typer.Exit(MISTAKE_STATUS) from None
 
 
 def _say_where_unknown(journal: "Journal", agent: str) -> None:
@@ -319,7 +259,7 @@ def _say_where_unknown(journal: "Journal", agent: str) -> None:
 
     known = sorted({row.agent for row in list_tokens(journal)})
     if agent not in known:
-        _tell(f"No token was ever made here for an agent {agent!r}. It has: {', '.join(known) or 'none'}.")
+        say(f"No token was ever made here for an agent {agent!r}. It has: {', '.join(known) or 'none'}.")
 
 
 def _role(text: str) -> "Role":
@@ -331,35 +271,17 @@ def _role(text: str) -> "Role":
         raise PersonRefused("unknown_role", f"There is no role {text!r}.", f"Use one of: {', '.join(Role)}.") from None
 
 
-def _published(files: list[Path]) -> dict[int, str]:
-    from change_executor.heads import heads_together, published_heads  # noqa: PLC0415 - with the command
-
-    found: dict[int, str] = {}
-    for file in files:
-        try:
-            with file.open(encoding="utf-8", errors="replace") as lines:
-                heads = published_heads(lines)
-        except OSError as error:
-            _tell(f"{file} cannot be read: {error.strerror}. Mend the path, or let this user's group read it (0660).")
-            raise typer.Exit(MISTAKE_STATUS) from None
-        if not heads:
-            _tell(f"{file} tells no head.")
-            raise typer.Exit(MISTAKE_STATUS)
-        found = heads_together(found, heads)
-    return found
-
-
 @contextmanager
 def _journal(config: Path, *, may_create: bool = False) -> "Iterator[tuple[Journal, ExecutorSettings]]":
-    with _mistakes_named():
+    with mistakes_named():
         from change_executor.journal.file import journal_path  # noqa: PLC0415 - the database is heavy
         from change_executor.journal.open import open_journal  # noqa: PLC0415 - the database is heavy
 
-        settings = _settings(config)
+        settings = settings_of(config)
         is_new = not journal_path(settings.journal.url).exists()
         journal = open_journal(settings.journal.url, utc_now, may_create=may_create)
         if is_new:
-            _tell(f"Made a new journal: {settings.journal.url}")
+            say(f"Made a new journal: {settings.journal.url}")
         committed: list[bool] = []
         journal.listen(lambda: committed.append(True))
         try:
@@ -370,34 +292,6 @@ def _journal(config: Path, *, may_create: bool = False) -> "Iterator[tuple[Journ
                 from change_executor.watch import poke  # noqa: PLC0415 - only what wrote wakes the daemon
 
                 poke(journal_path(settings.journal.url))
-
-
-@contextmanager
-def _mistakes_named() -> Iterator[None]:
-    from change_executor.errors import JournalUnavailable  # noqa: PLC0415 - with the command
-    from change_executor.intake.proposer_tokens import TokenRefused  # noqa: PLC0415 - with the command
-    from change_executor.review.people import PersonRefused  # noqa: PLC0415 - with the command
-    from shared.settings import ConfigurationError  # noqa: PLC0415 - with the command
-
-    try:
-        yield
-    except (ConfigurationError, TokenRefused, PersonRefused) as error:
-        _tell(str(error))
-        raise typer.Exit(MISTAKE_STATUS) from None
-    except JournalUnavailable as error:
-        _tell(f"The journal cannot be used: {error}. Nothing was done.")
-        raise typer.Exit(1) from None
-
-
-def _settings(config: Path) -> "ExecutorSettings":
-    from change_executor.config import ExecutorSettings  # noqa: PLC0415 - with the command
-    from shared.settings import load_settings  # noqa: PLC0415 - with the command
-
-    return load_settings(config, ExecutorSettings)
-
-
-def _tell(words: str) -> None:
-    print(words, file=sys.stderr)
 
 
 main: Final[Callable[[], None]] = app

@@ -1,20 +1,13 @@
 """The commands `backup` and `restore` of the journal; heavy imports wait until they run."""
 
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
-from shared.command_line import MISTAKE_STATUS, Config
-
-if TYPE_CHECKING:
-    from change_executor.config import ExecutorSettings
-
-_FAILED: Final = 1
-_DEFAULT_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
-
+from change_executor.command_line import DEFAULT_CONFIG, mistakes_named, settings_of
+from shared.command_line import Config
 
 _NEXT: Final = """\
 Nothing moves: the stop button is pressed. Look at `user list` and `token list` (whoever was removed since may come in
@@ -27,20 +20,16 @@ def backup(
         Path | None, typer.Option(help="The folder of copies, mode 0700; left out, `backups` beside the journal.")
     ] = None,
     keep: Annotated[int | None, typer.Option(min=1, help="Remove all but the newest so many.")] = None,
-    config: Config = _DEFAULT_CONFIG,
+    config: Config = DEFAULT_CONFIG,
 ) -> None:
     """Copy the journal while it is in use, and print the folder of the copy."""
     from change_executor.backing_up import backup_journal  # noqa: PLC0415 - the journal is heavy
     from change_executor.journal.file import journal_path  # noqa: PLC0415 - the journal is heavy
-    from shared.settings import ConfigurationError  # noqa: PLC0415 - with the command
 
-    try:
-        settings = _settings(config)
+    with mistakes_named():
+        settings = settings_of(config)
         folder = to or journal_path(settings.journal.url).parent / "backups"
         typer.echo(str(backup_journal(settings, folder, lambda: datetime.now(UTC), keep)))
-    except ConfigurationError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - a command prints
-        raise typer.Exit(MISTAKE_STATUS) from None
 
 
 def restore(
@@ -49,37 +38,22 @@ def restore(
         list[Path] | None,
         typer.Option(help="A file that heads were told to: a heads_file, or the log. The configured one is read too."),
     ] = None,
-    config: Config = _DEFAULT_CONFIG,
+    config: Config = DEFAULT_CONFIG,
 ) -> None:
     """Put a copy of the journal where none is; if it is behind what was told outside, nothing moves until `resume`."""
     from change_executor.backing_up import restore_journal  # noqa: PLC0415 - the journal is heavy
-    from change_executor.errors import JournalUnavailable  # noqa: PLC0415 - the journal is heavy
-    from shared.settings import ConfigurationError  # noqa: PLC0415 - with the command
 
-    try:
-        settings = _settings(config)
+    with mistakes_named():
+        settings = settings_of(config)
         configured = settings.journal.heads_file
         files = [*(heads or []), *([] if configured is None else [configured])]
         done = restore_journal(settings, copy, _published(files), lambda: datetime.now(UTC))
-    except ConfigurationError as error:
-        print(error, file=sys.stderr)  # noqa: T201 - a command prints
-        raise typer.Exit(MISTAKE_STATUS) from None
-    except JournalUnavailable as error:
-        print(f"The journal cannot be used: {error}.", file=sys.stderr)  # noqa: T201 - a command prints
-        raise typer.Exit(_FAILED) from None
     typer.echo(f"The journal is back, with {done.events} events. Everybody was signed out.")
     if done.is_behind:
         typer.echo(f"{done.asked_again} approved have to be decided again, {done.doubtful} are looked for.")
         typer.echo(_NEXT)
     else:
         typer.echo("It has every event that was told outside.")
-
-
-def _settings(config: Path) -> "ExecutorSettings":
-    from change_executor.config import ExecutorSettings  # noqa: PLC0415 - with the command
-    from shared.settings import load_settings  # noqa: PLC0415 - with the command
-
-    return load_settings(config, ExecutorSettings)
 
 
 def _published(files: list[Path]) -> dict[int, str]:

@@ -1,7 +1,7 @@
 """The executor's configuration file, `executor.toml`."""
 
 from pathlib import Path
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
@@ -10,8 +10,6 @@ from shared.imap_login import LOGIN_ID_PATTERN, ImapLogin
 from shared.metrics import Metrics
 from shared.proposal import AGENT_PATTERN, QUEUE_PATTERN, ROLE_PATTERN
 from shared.settings import AbsolutePath, Section, absolute_sqlite_url
-
-DEFAULT_PATH: Final = Path("/etc/mailwarrant/executor.toml")
 
 Uid = Annotated[int, Field(ge=0, lt=2**32)]
 MailboxName = Annotated[str, StringConstraints(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]+$")]

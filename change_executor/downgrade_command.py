@@ -1,22 +1,17 @@
 """The command `downgrade` of the journal; heavy imports wait until it runs."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from change_executor.command_line import DEFAULT_CONFIG, mistakes_named, settings_of
 from shared.command_line import MISTAKE_STATUS, Config
 
 if TYPE_CHECKING:
     from change_executor.config import ExecutorSettings
     from change_executor.downgrading import Downgraded
-
-_FAILED: Final = 1
-_DEFAULT_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
 
 _NEXT: Final = """\
 Nothing moves: the stop button is pressed. Everybody was signed out.
@@ -35,14 +30,14 @@ def downgrade(
     backups: Annotated[
         Path | None, typer.Option(help="Where the copy before is made, as of `backup`; left out, beside the journal.")
     ] = None,
-    config: Config = _DEFAULT_CONFIG,
+    config: Config = DEFAULT_CONFIG,
 ) -> None:
     """Take the journal back to the tables of an older release, with all that it holds; refused while one runs."""
-    with _mistakes_named():
+    with mistakes_named("Nothing was changed."):
         from change_executor.downgrading import downgrade_journal, preview_downgrade  # noqa: PLC0415 - heavy
         from change_executor.journal.file import journal_path  # noqa: PLC0415 - heavy
 
-        settings = _settings(config)
+        settings = settings_of(config)
         if list_them or to is None:
             _print_revisions(settings)
             raise typer.Exit(0 if list_them else MISTAKE_STATUS)
@@ -79,26 +74,3 @@ def _print_revisions(settings: "ExecutorSettings") -> None:
     installed = installed_releases(Path(migrations.__file__))
     for line in table_of(migrations.REVISIONS, found_revision(settings), installed):
         typer.echo(line)
-
-
-def _settings(config: Path) -> "ExecutorSettings":
-    from change_executor.config import ExecutorSettings  # noqa: PLC0415 - with the command
-    from shared.settings import load_settings  # noqa: PLC0415 - with the command
-
-    return load_settings(config, ExecutorSettings)
-
-
-@contextmanager
-def _mistakes_named() -> Iterator[None]:
-    from change_executor.errors import JournalUnavailable  # noqa: PLC0415 - with the command
-    from shared.revisions import DowngradeRefused  # noqa: PLC0415 - with the command
-    from shared.settings import ConfigurationError  # noqa: PLC0415 - with the command
-
-    try:
-        yield
-    except (ConfigurationError, DowngradeRefused) as error:
-        print(error, file=sys.stderr)  # noqa: T201 - a command prints
-        raise typer.Exit(MISTAKE_STATUS) from None
-    except JournalUnavailable as error:
-        print(f"The journal cannot be used: {error}. Nothing was changed.", file=sys.stderr)  # noqa: T201 - a command prints
-        raise typer.Exit(_FAILED) from None

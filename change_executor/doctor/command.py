@@ -6,11 +6,11 @@ from typing import Annotated, Final
 
 import typer
 
+from change_executor.command_line import DEFAULT_CONFIG
 from shared.doctor.finding import Report
 from shared.doctor.telling import Part, house_user, look, tell
 from shared.settings import ConfigurationError, load_settings
 
-_CONFIG: Final = Path("/etc/mailwarrant/executor.toml")
 _UNITS: Final = Path("/etc/systemd/system")
 # Its .service and its .timer.
 _COPYING: Final = "change-executor-backup"
@@ -18,7 +18,7 @@ _MISTAKE: Final = 2
 
 
 def doctor(
-    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = _CONFIG,
+    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = DEFAULT_CONFIG,
     as_json: Annotated[bool, typer.Option("--json/--text", help="One line of JSON, or text.")] = False,
     part: Annotated[Part, typer.Option(help="Files, users and units; or login and journal; or all.")] = Part.ALL,
     user: Annotated[str | None, typer.Option(help="Whom the executor runs as, if not change-executor.")] = None,

@@ -310,7 +310,10 @@ def test_the_journal_is_taken_back_by_a_command_that_says_what_to_start_next(mac
     assert "* 0003" in machine.said("downgrade", "--list")
     assert "is of revision 0003 already" in machine.said("downgrade", "--to", "0003")
     assert "already_older" in machine.refuses("downgrade", "--to", "0004")
-    # Any other command of this release is an upgrade, and nothing is lost by it.
+    # Who only looks changes nothing; any other command of this release is an upgrade, and nothing is lost by it.
+    assert " events, head " in machine.said("audit", "verify")
+    assert "* 0003" in machine.said("downgrade", "--list")
+    machine.said("token", "list")
     assert " events, head " in machine.said("audit", "verify")
     assert "* 0005" in machine.said("downgrade", "--list")
     assert "Released." in machine.said("resume")

@@ -136,6 +136,10 @@ def test_log_page_metric_health_and_receiver_say_so_and_then_that_it_is_over(
         watching = notifier_of(page.rows, tmp_path, receiver)
         watching.look()
         receiver.wait_for(1)
+        # Whatever all this reads of the checkout is read: somebody else may not be able to.
+        assert (200, 404) == (ann.get("/status").status_code, ann.get("/nowhere").status_code)
+        assert health(page.journal, lambda: True).is_well
+        metrics(page.journal, page.settings, page.clock, {})
         page.clock.pass_by(seconds=10)
         with capture_logs() as logged, trouble(journal_file(tmp_path)):
             watching.look()
