@@ -5,6 +5,7 @@ import hashlib
 from change_executor.imap_verbs import MOVE_TABLE
 from shared.imap_guard import Guard, VerbTable
 from shared.reader_verbs import READER_TABLE
+from tests.change_executor.journal.test_audit import independent
 from tests.end_to_end.houses import AGENT, Houses, Person, eventually
 from tests.end_to_end.letters import RECEIVED, letter
 from tests.servers.dovecot import Dovecot
@@ -71,6 +72,8 @@ def test_g1_g4_from_mailbox_to_moved_message(dovecot: Dovecot, houses: Houses) -
     assert 0 == houses.reader.stop()
     verified = houses.executor.run("audit", "verify")
     assert 0 == verified.returncode, verified.stdout
+    # And by the verifier that the documentation prints, of all that a real day puts on record.
+    assert verified.stdout == independent(f"sqlite:///{houses.executor.folder / 'journal.db'}").stdout
     reads = houses.reader.said("reads", "--agent", AGENT)
     assert email_id in reads
     assert "Email/get" in reads
