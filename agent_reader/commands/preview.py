@@ -9,6 +9,7 @@ from agent_reader.scope import ORDINARY, Scope
 from agent_reader.store.database import account_file
 from agent_reader.store.selection import All
 from agent_reader.store.snapshot import Snapshot
+from agent_reader.store.status import covers_all
 from agent_reader.store.store import Store
 from shared.time_and_chance import utc_now
 
@@ -61,6 +62,8 @@ def _of_account(snapshot: Snapshot) -> Iterator[str]:
         f"{snapshot.account_id}: {snapshot.count(All(()))} messages; hidden: {hidden.outside} outside the scope, "
         f"{hidden.withheld} withheld as sign-in mail"
     )
+    if not covers_all(snapshot.connection):
+        yield "  this is not all yet: the account was not read to its end (`agent-reader status`)"
     names = {mailbox.name for mailbox in snapshot.mailboxes()}
     for name in _missing(snapshot.scope, names):
         yield f"  there is no mailbox {shown(name)} now"

@@ -141,6 +141,22 @@ def test_a_preview_counts_and_names_the_newest_without_making_a_token(reader: Re
     assert ["main: not seen", "other: never synced"] == elsewhere.splitlines()[:2]
 
 
+def test_a_preview_says_where_the_account_was_not_read_to_its_end(reader: Reader, tmp_path: Path) -> None:
+    words = ("token", "create", "--agent", "clerk", "--preview")
+    assert "not all yet" not in reader.said(*words)
+    (tmp_path / "begun").mkdir()
+    begun = Reader(tmp_path / "begun")
+    account = Mirrored(begun.folder)
+    account.begin("INBOX", "Bills")
+    account.add("INBOX", fetched(1, letter("text")))
+    account.store.close()
+    assert (
+        "main: 1 messages; hidden: 0 outside the scope, 0 withheld as sign-in mail"
+        == begun.said(*words).splitlines()[0]
+    )
+    assert "not all yet" in begun.said(*words)
+
+
 def test_the_preview_of_a_token_is_what_that_token_sees(reader: Reader) -> None:
     token = reader.said("token", "create", "--agent", "clerk", "--mailbox", "Bills", "--allow-sign-in-mail").strip()
     told = reader.said("token", "preview", token.split("_")[1])
