@@ -25,6 +25,7 @@ from pydantic import SecretStr
 from change_executor.notify.message import Message, MessageKind
 from change_executor.notify.settings import Ntfy, Webhook
 from shared.settings import ConfigurationError, read_secret
+from shared.time_and_chance import Clock
 
 # From the first octet to the last of the answer; whoever takes longer is tried again.
 SEND_SECONDS: Final = 15.0
@@ -57,18 +58,22 @@ class Channel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WebhookChannel:
-    """Signs as Standard Webhooks 1.0.0 does: HMAC-SHA-256 over `id.timestamp.body`, in the header webhook-signature."""
+    """Signs as Standard Webhooks 1.0.0 does: HMAC-SHA-256 over `id.timestamp.body`, in the header webhook-signature.
+
+    The timestamp is that of the try, by `now`: receivers refuse one that is older than some minutes as a replay.
+    """
 
     url: str
     key: bytes
+    now: Clock
     name: str = "webhook"
 
     @classmethod
-    def opened(cls, settings: Webhook) -> "WebhookChannel":
+    def opened(cls, settings: Webhook, now: Clock) -> "WebhookChannel":
         """Read the secret. Raises `ConfigurationError`."""
         where = "[notify] webhook"
         secret = read_secret(settings.secret_file, None, where, credential=settings.secret_credential)
-        return cls(settings.url, _key(secret, where))
+        return cls(settings.url, _key(secret, where), now)
 
     def __repr__(self) -> str:
         return "WebhookChannel(...)"
@@ -76,7 +81,7 @@ class WebhookChannel:
     def send(self, message: Message, message_id: str) -> None:
         """POST the message's document."""
         body = message.octets()
-        headers = {"Content-Type": "application/json", **signed(self.key, message_id, message.at, body)}
+        headers = {"Content-Type": "application/json", **signed(self.key, message_id, self.now(), body)}
         _post(self.url, body, headers)
 
 
@@ -162,9 +167,13 @@ def _key(secret: SecretStr, where: str) -> bytes:
     if not text.startswith(_BASE64_MARK):
         return text.encode("utf-8")
     try:
-        return base64.b64decode(text.removeprefix(_BASE64_MARK), validate=True)
+        key = base64.b64decode(text.removeprefix(_BASE64_MARK), validate=True)
     except binascii.Error:
         raise ConfigurationError(where, "what follows `whsec_` is not base64.", "Copy the secret anew.") from None
+    if not key:
+        # Anybody could sign with it.
+        raise ConfigurationError(where, "nothing follows `whsec_`.", "Copy the secret anew.")
+    return key
 
 
 def _post(url: str, body: bytes, headers: dict[str, str]) -> None:

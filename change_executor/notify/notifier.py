@@ -32,6 +32,7 @@ from change_executor.notify.channels import Channel, CommandChannel, NtfyChannel
 from change_executor.notify.delivery import Delivery
 from change_executor.notify.message import MAX_SUBJECTS, Message, MessageKind, one_line
 from change_executor.notify.plan import Memory, Picture, decide
+from shared.time_and_chance import Clock
 
 # Alarms count minutes, so half of one is soon enough; a commit does not wake it more often than `_PAUSE_SECONDS`.
 LOOK_SECONDS: Final = 30.0
@@ -67,7 +68,8 @@ class Notifier:
         self._seen = Picture((), None, ())
         self._logged: frozenset[AlarmCode] = frozenset()
         self._deliveries = [
-            Delivery(channel, log, lambda: f"msg_{random_octets(16).hex()}") for channel in channels(settings)
+            Delivery(channel, log, lambda: f"msg_{random_octets(16).hex()}")
+            for channel in channels(settings, journal.now)
         ]
         self._changed, self._ending = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="notifier", daemon=True)
@@ -183,12 +185,12 @@ class Notifier:
         return ()
 
 
-def channels(settings: ExecutorSettings) -> list[Channel]:
-    """Return the channels that are configured. Raises `shared.settings.ConfigurationError`."""
+def channels(settings: ExecutorSettings, now: Clock) -> list[Channel]:
+    """Return the channels that are configured; `now` dates what is sent. Raises `ConfigurationError`."""
     notify = settings.notify
     found: list[Channel] = []
     if notify.webhook is not None:
-        found.append(WebhookChannel.opened(notify.webhook))
+        found.append(WebhookChannel.opened(notify.webhook, now))
     if notify.ntfy is not None:
         found.append(NtfyChannel.opened(notify.ntfy))
     if notify.command is not None:

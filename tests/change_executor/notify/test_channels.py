@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import hashlib
-import hmac
 import http.client
 import json
 import os
+import re
 import socket
 import ssl
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pydantic import SecretStr, ValidationError
@@ -26,12 +26,14 @@ from change_executor.notify.channels import CommandChannel, NotDelivered, NtfyCh
 from change_executor.notify.message import Message, MessageKind, one_line
 from change_executor.notify.settings import Notify, Ntfy, Webhook
 from shared.settings import ConfigurationError
+from tests.change_executor.journal.clock import MovableClock
 from tests.change_executor.notify.receiver import Receiver
 from tests.servers.throw_away_ca import make_certificates
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
+DOCUMENT = Path(__file__).parents[3] / "docs" / "alarms.md"
 AT = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
 HOSTILE = "Invoice\r\nX-Injected: yes\r\n\r\n\x1b[31m\u202eevil\u2028\x00" + "long " * 100
 
@@ -41,19 +43,51 @@ def message(kind: MessageKind = MessageKind.WAITING, *subjects: str) -> Message:
     return Message(kind, AT, 1, 3, AT, alarms, tuple(one_line(each) for each in subjects), "http://localhost:8622")
 
 
-def test_a_webhook_is_signed_over_its_id_its_time_and_its_body(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("whsec_" + base64.b64encode(b"0123456789abcdef").decode())
+def documented(language: str) -> str:
+    """The one example in this language that the page has."""
+    (found,) = re.findall(rf"```{language}\n(.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+    return str(found)
+
+
+@pytest.mark.parametrize("secret", ["whsec_" + base64.b64encode(b"0123456789abcdef").decode(), "0123456789abcdef"])
+def test_what_a_webhook_signs_the_documented_receiver_knows_for_ours_at_each_try(tmp_path: Path, secret: str) -> None:
+    (tmp_path / "secret").write_text(secret)
     (tmp_path / "secret").chmod(0o400)
+    clock = MovableClock()
     with Receiver() as receiver:
-        channel = WebhookChannel.opened(Webhook(url=receiver.url, secret_file=tmp_path / "secret"))
+        channel = WebhookChannel.opened(Webhook(url=receiver.url, secret_file=tmp_path / "secret"), clock)
         channel.send(message(), "msg_1")
-        (came,) = receiver.wait_for(1)
-    signed = b"msg_1." + came.headers["webhook-timestamp"].encode() + b"." + came.body
-    expected = base64.b64encode(hmac.digest(b"0123456789abcdef", signed, hashlib.sha256)).decode()
-    assert f"v1,{expected}" == came.headers["webhook-signature"]
-    document = json.loads(came.body)
-    assert ("waiting", 3, 1, []) == tuple(document[key] for key in ("kind", "pending", "new", "subjects"))
-    assert "0123456789abcdef" not in repr(channel)
+        # Its receiver was away for half an hour: the same message, at another time.
+        clock.advance(minutes=30)
+        channel.send(message(), "msg_1")
+        came = receiver.wait_for(2)
+    is_ours = receiver_of_the_page()
+    # The clock has moved on: what was sent first is a replay by now.
+    for number, each in enumerate(came):
+        headers = {name.lower(): value for name, value in each.headers.items()}
+        told = (secret, headers, each.body, clock.now.timestamp())
+        assert bool(number) == is_ours(*told)
+        assert is_ours(*told[:3], int(headers["webhook-timestamp"]))
+        for forged in (
+            (f"{secret}1" if not secret.startswith("whsec_") else "whsec_AAAA", *told[1:]),
+            (secret, headers | {"webhook-id": "msg_2"}, *told[2:]),
+            (secret, headers | {"webhook-timestamp": str(int(clock.now.timestamp()) + 1)}, *told[2:]),
+            (secret, headers, each.body + b" ", told[3]),
+        ):
+            assert not is_ours(*forged)
+    assert came[0].body == came[1].body
+    assert secret not in repr(channel)
+
+
+def receiver_of_the_page() -> Callable[[str, Mapping[str, str], bytes, float], bool]:
+    names: dict[str, Any] = {}
+    exec(documented("python"), names)
+    is_ours: Callable[[str, Mapping[str, str], bytes, float], bool] = names["is_ours"]
+    return is_ours
+
+
+def test_the_document_that_is_sent_is_the_one_that_the_page_shows() -> None:
+    assert json.loads(documented("json")) == json.loads(message().octets())
 
 
 def test_a_topic_gets_the_text_and_its_headers_hold_our_own_words_only() -> None:
@@ -74,7 +108,7 @@ def test_a_topic_gets_the_text_and_its_headers_hold_our_own_words_only() -> None
 def test_what_is_not_taken_is_not_delivered_and_no_redirect_is_followed(status: int) -> None:
     with Receiver(status) as receiver:
         with pytest.raises(NotDelivered, match=str(status)):
-            WebhookChannel(receiver.url, b"key").send(message(), "msg_1")
+            WebhookChannel(receiver.url, b"key", MovableClock()).send(message(), "msg_1")
         assert 1 == len(receiver.came)
 
 
@@ -121,7 +155,9 @@ def test_a_receiver_that_answers_an_octet_at_a_time_is_given_up(monkeypatch: pyt
         thread = threading.Thread(target=drip, args=(listener,))
         thread.start()
         with pytest.raises(NotDelivered, match="no answer"):
-            WebhookChannel(f"http://127.0.0.1:{listener.getsockname()[1]}/", b"key").send(message(), "msg_1")
+            WebhookChannel(f"http://127.0.0.1:{listener.getsockname()[1]}/", b"key", MovableClock()).send(
+                message(), "msg_1"
+            )
         done.set()
         thread.join()
     assert [module.SEND_SECONDS] == [timer.interval for timer in timers]
@@ -132,7 +168,9 @@ def test_a_receiver_that_is_not_there_is_told_as_such() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         with pytest.raises(NotDelivered, match="ConnectionRefusedError"):
-            WebhookChannel(f"http://127.0.0.1:{held.getsockname()[1]}/", b"key").send(message(), "msg_1")
+            WebhookChannel(f"http://127.0.0.1:{held.getsockname()[1]}/", b"key", MovableClock()).send(
+                message(), "msg_1"
+            )
 
 
 def test_a_command_gets_the_document_no_shell_and_no_environment_of_ours(
@@ -193,6 +231,10 @@ def test_a_secret_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
     for name in "st":
         (tmp_path / name).chmod(0o400)
     with pytest.raises(ConfigurationError, match="base64"):
-        WebhookChannel.opened(Webhook(url="https://example.org/", secret_file=tmp_path / "s"))
+        WebhookChannel.opened(Webhook(url="https://example.org/", secret_file=tmp_path / "s"), MovableClock())
+    (tmp_path / "s").chmod(0o600)
+    (tmp_path / "s").write_text("whsec_")
+    with pytest.raises(ConfigurationError, match="nothing follows"):
+        WebhookChannel.opened(Webhook(url="https://example.org/", secret_file=tmp_path / "s"), MovableClock())
     with pytest.raises(ConfigurationError, match="ASCII"):
         NtfyChannel.opened(Ntfy(url="https://example.org/t", token_file=tmp_path / "t"))

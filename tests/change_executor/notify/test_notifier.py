@@ -158,7 +158,7 @@ def test_a_receiver_that_is_away_gets_the_newest_state_once_with_everything_that
     made = iter(range(100))
     with Receiver(*[500] * 10_000) as receiver, capture_logs() as logs:
         delivery = Delivery(
-            WebhookChannel(receiver.url, b"key"),
+            WebhookChannel(receiver.url, b"key", Clock()),
             structlog.get_logger(),
             lambda: f"msg_{next(made)}",
             first_retry_seconds=0.05,
