@@ -152,6 +152,8 @@ def test_tokens_and_lines_of_the_version_before_come_into_the_chain_as_they_are(
     [
         Scope(),
         Scope(sign_in_mail=True),
+        # A limit that lets nothing through is no limit that is not there.
+        Scope((), (), None, (), Depth.TEXT),
         Scope(("a",), ("INBOX", "Büro\n"), START, ("ann@example.org", "example.net"), Depth.HEADERS, sign_in_mail=True),
     ],
 )

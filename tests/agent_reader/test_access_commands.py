@@ -9,6 +9,8 @@ import re
 import secrets
 import shlex
 import sqlite3
+import time
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +20,8 @@ from typer.testing import CliRunner, Result
 
 from agent_reader.__main__ import app
 from agent_reader.access import Access, Agent, Shown
+from agent_reader.access.scope_text import described
+from agent_reader.commands.asked_scope import asked_budget, asked_lifetime, asked_scope
 from agent_reader.scope import Depth, Scope
 from agent_reader.store import Store
 from shared.settings import ConfigurationError
@@ -109,6 +113,61 @@ def test_a_token_is_made_with_its_scope_and_listed_with_all_that_is_known_of_it(
     ):
         assert words in listed
     assert token not in listed
+
+
+def test_every_limit_of_a_scope_is_told_and_one_that_is_none_is_not() -> None:
+    since = datetime(2026, 1, 1, tzinfo=UTC)
+    for scope, words in (
+        (Scope(), "all mail but sign-in mail"),
+        (Scope(accounts=("main", "other")), "accounts main, other"),
+        (Scope(mailboxes=("Bills",)), "mailboxes Bills"),
+        (Scope(received_since=since), "received since 2026-01-01T00:00:00+00:00"),
+        (Scope(senders=("example.net",)), "from example.net"),
+        (Scope(depth=Depth.HEADERS), "headers only"),
+        (Scope(depth=Depth.TEXT), "no attachments"),
+        (Scope(sign_in_mail=True), "sign-in mail too"),
+        (Scope(mailboxes=(), sign_in_mail=True), "mailboxes ; sign-in mail too"),
+    ):
+        assert words == described(scope)
+
+
+@pytest.fixture
+def far_from_utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    with monkeypatch.context() as moved:
+        moved.setenv("TZ", "JST-9")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_from_utc")
+def test_times_without_an_offset_are_utc_wherever_the_machine_stands(reader: Reader) -> None:
+    naive, aware = datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC)  # noqa: DTZ001 - as typer gives them
+    assert aware == asked_scope((), since=naive).received_since == asked_scope((), since=aware).received_since
+    assert timedelta(days=1) == asked_lifetime("2026-01-02", aware)
+    assert timedelta(hours=15) == asked_lifetime("2026-01-02T00:00:00+09:00", aware)
+    at = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    with Access(reader.folder, lambda: at, secrets.token_bytes) as access:
+        access.record(Agent("clerk", "aaaaaaaa"), [Shown("Email/get", "main", ("M1",))])
+    # The moment itself is in.
+    assert "" != reader.said("reads", "--since", "2026-01-01T12:00:00")
+    assert "" == reader.said("reads", "--since", "2026-01-01T12:00:01")
+
+
+def test_senders_are_addresses_and_domains_in_lower_case_each_once() -> None:
+    asked = asked_scope((), senders=("@Example.net", "example.net", "Ann@Example.ORG"))
+    assert ("example.net", "ann@example.org") == asked.senders
+
+
+@pytest.mark.parametrize(("text", "octets"), [("10k", 10_000), ("10000", 10_000), ("2M", 2_000_000), (None, None)])
+def test_a_budget_is_a_number_of_octets_in_thousands_or_millions(text: str | None, octets: int | None) -> None:
+    assert octets == asked_budget(text)
+
+
+@pytest.mark.parametrize("text", ["", "9999", "9k", "0", "-5M", "1G", "10 k", "1.5M"])
+def test_what_is_no_budget_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError):
+        asked_budget(text)
 
 
 def test_a_token_that_nothing_was_asked_for_lives_ninety_days_and_sees_no_sign_in_mail(reader: Reader) -> None:

@@ -180,6 +180,8 @@ def test_matches_that_touch_or_overlap_are_one_and_each_of_the_others_has_its_ow
         ("a b c d", ["a b", "b c"], "<mark>a b c</mark> d"),
         ("a b c d", ["a b c", "b"], "<mark>a b c</mark> d"),
         ("a a a b", ["a a"], "<mark>a a a</mark> b"),
+        ("needles needle", ["needle"], "needles <mark>needle</mark>"),
+        ("needless-needle need", ["needle need"], "needless-<mark>needle need</mark>"),
         ("b, a, b", ["a", "b"], "<mark>b</mark>, <mark>a</mark>, <mark>b</mark>"),
     ):
         assert expected == marked_whole(text, [phrase.split() for phrase in phrases])

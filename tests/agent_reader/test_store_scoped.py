@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -312,5 +311,26 @@ def test_mail_of_a_version_before_is_read_again_for_what_scopes_are_made_of(acco
                 assert expected == snapshot.count(All(()))
 
 
-def test_random_octets_are_no_scope() -> None:
-    assert Scope().fingerprint() != Scope(mailboxes=(secrets.token_hex(4),)).fingerprint()
+NAMES: tuple[tuple[str, ...], ...] = ((), ("a",), ("a", "b"), ("a, b",))
+
+
+def test_scopes_that_differ_in_anything_have_fingerprints_that_differ() -> None:
+    scopes = [
+        Scope(),
+        Scope(sign_in_mail=True),
+        *(Scope(depth=depth) for depth in (Depth.TEXT, Depth.HEADERS)),
+        *(Scope(received_since=START + timedelta(microseconds=number)) for number in range(2)),
+        *(Scope(mailboxes=(f"box {number}",)) for number in range(100)),
+        *(Scope(accounts=names) for names in NAMES),
+        *(Scope(mailboxes=names) for names in NAMES),
+        *(Scope(senders=names) for names in NAMES),
+    ]
+    assert len(scopes) == len({scope.fingerprint() for scope in scopes})
+
+
+def test_a_limit_that_names_nothing_lets_nothing_through(account: Mirrored) -> None:
+    assert not Scope(accounts=()).allows_account(ACCOUNT)
+    for scope in (Scope(mailboxes=(), sign_in_mail=True), Scope(senders=(), sign_in_mail=True)):
+        with account.store.snapshot(ACCOUNT, scope) as snapshot:
+            assert 0 == snapshot.count(All(()))
+            assert () == email_query(snapshot, parse_email_query({"filter": {"text": "one"}}), max_limit=9).ids

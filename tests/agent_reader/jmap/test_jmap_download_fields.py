@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
@@ -40,6 +41,7 @@ async def test_what_comes_is_harmless_and_lasting(standing: House) -> None:
         ("発注書.xlsx", "発注書.xlsx"),
         ('a"b.txt', "a_b.txt"),
         ("100%.txt", "100%.txt"),
+        ("it's 100%41.txt", "it's 100%41.txt"),
         ("../../etc/passwd", "_.._etc_passwd"),
         ("..\\..\\boot.ini", "_.._boot.ini"),
         (".bashrc", "bashrc"),
@@ -60,6 +62,8 @@ async def test_the_name_that_was_asked_for_is_made_harmless(standing: House, nam
     assert plain[0] == plain[-1] == '"'
     assert plain[1:-1].isascii()
     assert '"' not in plain[1:-1]
+    # RFC 8187 §3.2.1 value-chars.
+    assert re.fullmatch(r"(?:[!#$&+.^_`|~0-9A-Za-z-]|%[0-9A-F]{2})*", extended)
     assert shown == (unquote(extended) if extended else plain[1:-1])
 
 

@@ -121,6 +121,14 @@ def test_only_attachments_that_are_not_inline_count(disposition: str, expected: 
     assert has_attachment(parse(octets)) is expected
 
 
+@pytest.mark.statement("144")
+def test_one_attachment_that_is_not_inline_is_enough_and_inline_is_what_says_so() -> None:
+    inline = entity("application/pdf", "B", "Content-Disposition: inline")
+    for other in (entity("application/pdf", "C"), entity("message/rfc822", "Subject: x\r\n\r\n")):
+        for parts in ((inline, other), (other, inline)):
+            assert has_attachment(parse(multipart("mixed", entity("text/plain", "A"), *parts)))
+
+
 # Part properties
 
 
@@ -158,7 +166,7 @@ def test_types_and_charsets(spelled: str, part_type: str, charset: str | None) -
         (["Content-Disposition: attachment; filename*0=lon; filename*1=g.pdf"], "long.pdf"),
         (["Content-Disposition: attachment; filename*0*=utf-8''%C3; filename*1*=%A9; filename*2=.pdf"], "é.pdf"),
         (["Content-Disposition: attachment; filename*0*=utf-8''a; filename*1=%41; filename*2*=it''s"], "a%41it''s"),
-        (["Content-Disposition: attachment; filename*0=a; filename*2=c"], "a"),
+        (["Content-Disposition: attachment; filename*0=a; filename*2=c; filename*3=d"], "a"),
         (["Content-Disposition: attachment (c); filename=first; filename=second"], "first"),
         (["Content-Disposition: attachment; filename=first; filename=second"], "first"),
         (["Content-Disposition: attachment; filename*1=g.pdf; filename*0=lon"], "long.pdf"),
@@ -305,6 +313,7 @@ def test_the_same_content_has_the_same_blob_and_other_content_another() -> None:
         ("iso-8859-1", "“€”"),
         ("ISO_8859-1:1987", "café"),
         ("koi8-r", "Привет"),
+        ("koi8-u", "Привіт"),
         ("utf-7", "日本 +"),
         ("utf-16", "日本"),
         ("utf-16be", "ab日本"),
@@ -332,6 +341,13 @@ def test_charsets_in_real_use_decode_without_a_problem(charset: str, text: str) 
     }.get(charset, charset)
     value = value_of(entity(f"text/plain; charset={charset}", text.encode(codec)))
     assert (text, False) == (value.value, value.is_encoding_problem)
+
+
+@pytest.mark.statement("140")
+def test_the_octets_that_windows_1252_leaves_undefined_are_no_problem() -> None:
+    """WHATWG Encoding: the controls that iso-8859-1 means by them."""
+    value = value_of(entity("text/plain; charset=windows-1252", b"\x81\x93\x9d"))
+    assert ("\x81“\x9d", False) == (value.value, value.is_encoding_problem)
 
 
 @pytest.mark.parametrize("width", [16, 32])
@@ -463,6 +479,10 @@ def test_limits_of_one_to_six_octets_never_cut_a_character() -> None:
     cut = [(value_of(octets, limit).value, value_of(octets, limit).is_truncated) for limit in range(8)]
     whole = "aé🧾"
     assert cut == [(whole, False), ("a", True), ("a", True), *[("aé", True)] * 4, (whole, False)]
+    pictures = entity("text/plain; charset=utf-8", "🧾🧾")
+    assert ["🧾", "🧾", "🧾🧾"] == [value_of(pictures, limit).value for limit in (6, 7, 8)]
+    # Only HTML has tags.
+    assert "a <b" == value_of(entity("text/plain", "a <bcd> e"), 4).value
 
 
 @pytest.mark.parametrize(
@@ -482,3 +502,15 @@ def test_limits_of_one_to_six_octets_never_cut_a_character() -> None:
 def test_html_is_not_cut_inside_a_tag_or_comment(limit: int, value: str) -> None:
     octets = entity("text/html", 'abc <a href="x>y" id=1>def<!-- > it\'s -->gh')
     assert value == value_of(octets, limit).value
+
+
+@pytest.mark.statement("142", "143")
+def test_html_is_cut_before_any_kind_of_tag_and_not_where_it_is_no_longer_than_it_may_be() -> None:
+    for tag in ("</b>", "<b>", "<!doctype html>", "<?pi?>", "<!-- c -->"):
+        for limit in range(3, 3 + len(tag)):
+            assert "abc" == value_of(entity("text/html", f"abc{tag}d"), limit).value, tag
+    unfinished = entity("text/html", "abc <b")
+    assert [("abc ", True), ("abc <b", False)] == [
+        (value_of(unfinished, limit).value, value_of(unfinished, limit).is_truncated) for limit in (5, 6)
+    ]
+    assert "1 < 2" == value_of(entity("text/html", "1 < 2 is so"), 5).value
