@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 import structlog
+from sqlalchemy import select
 from structlog.testing import capture_logs
 
 from change_executor.errors import JournalUnavailable
+from change_executor.journal import schema
 from change_executor.journal.journal import is_stopped
 from change_executor.journal.open import open_journal
 from change_executor.switch import release_stop, stop_file_present
@@ -84,6 +86,10 @@ def test_a_file_stops_and_its_going_releases_nothing(journal: Journal, folder: P
     file.symlink_to("/nowhere")
     until(lambda: stopped(journal))
     again.stop()
+    # Nobody who released it is taken for who pressed it.
+    with journal.reading() as connection:
+        pressed = select(schema.events.c.actor).where(schema.events.c.kind == "stop:press")
+        assert ["stop_file"] * 3 == list(connection.execute(pressed).scalars())
 
 
 def test_a_journal_that_fails_is_told_once_and_pressed_as_soon_as_it_works(journal: Journal, folder: Path) -> None:

@@ -160,6 +160,7 @@ class Rows:
     ) -> Proposal:
         """Evidence, as the executor writes it after it has looked."""
         with self.journal.writing() as writing:
+            email_id = writing.proposal(proposal_id).email_id
             kept = None if source is None else evidence_rows.keep_source(writing, proposal_id, source)
             evidence_rows.keep_text(writing, proposal_id, "reading", seen.canonical().decode())
             keep_thread(writing, proposal_id, seen.thread)
@@ -169,7 +170,7 @@ class Rows:
                     proposal=proposal_id,
                     uidvalidity=1764000000,
                     uid=uid,
-                    octets_sha256=hashlib.sha256(f"{proposal_id} {uid}".encode()).hexdigest(),
+                    octets_sha256=hashlib.sha256(f"{email_id} {uid}".encode()).hexdigest(),
                     size=4321,
                     internaldate="2026-11-28T09:14:02+01:00",
                     copies=copies,

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from change_executor.evidence.gather import Gather
+from change_executor.evidence.gather import Gather, _one_sender
 from change_executor.evidence.reader_link import ReaderLink
 from change_executor.evidence.reading import Authentication, Reading, Verdict
 from change_executor.evidence.run_child import read_in_child
 from change_executor.journal import evidence
 from change_executor.journal.journal import NewProposal
-from change_executor.journal.surroundings import Surroundings, read_surroundings
+from change_executor.journal.surroundings import Surroundings, read_surroundings, sender_digest
 from change_executor.lifecycle import Event
 from change_executor.looking import Looker
 from shared.identity import email_id
 from tests.change_executor.moving.workshop import MAIL, Workshop
 from tests.fakes.reader import FakeReader
+from tests.servers.desk import reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -210,7 +211,9 @@ def test_a_large_message_is_read_to_its_view_and_hashed_to_its_end(desk: _Desk) 
     assert made is not None
     assert (hashlib.sha256(large).hexdigest(), len(large)) == (made.evidence.octets_sha256, made.evidence.size)
     assert text is not None
-    assert Reading.model_validate_json(text).text_cut
+    seen = Reading.model_validate_json(text)
+    # Not only the text is longer than what is shown: the message is than what was looked at.
+    assert (True, True) == (seen.text_cut, "octets_cut" in {each.code for each in seen.warnings})
 
 
 def test_the_queues_mail_server_is_the_one_whose_verdict_is_believed(desk: _Desk) -> None:
@@ -224,9 +227,9 @@ def test_the_queues_mail_server_is_the_one_whose_verdict_is_believed(desk: _Desk
     Gather(shop.journal, settings, look, ReaderLink(desk.reader.path, None), read_in_child).gather(proposal)
     text = desk.text(proposal, "reading")
     assert text is not None
-    reading = Reading.model_validate_json(text)
+    seen = Reading.model_validate_json(text)
     assert Authentication(verdict=Verdict.FAILED, source="mx.example.org", results="dmarc=fail") == (
-        reading.authentication
+        seen.authentication
     )
 
 
@@ -258,6 +261,20 @@ def test_the_journal_tells_the_sender_the_thread_and_what_was_proposed_before(de
     desk.reader.locates((desk.uidvalidity(), desk.workshop.deliver(imitation)))
     proposal = desk.proposed(imitation, number=4)
     desk.gather.gather(proposal)
-    reading = Reading.model_validate_json(desk.text(proposal, "reading") or "")
+    seen = Reading.model_validate_json(desk.text(proposal, "reading") or "")
     detail = "examp1e.org, in the sender's address: can be taken for example.org"
-    assert [detail] == [each.detail for each in reading.warnings if each.code == "look_alike_domain"]
+    assert [detail] == [each.detail for each in seen.warnings if each.code == "look_alike_domain"]
+
+
+@pytest.mark.parametrize(
+    ("senders", "one"),
+    [
+        (["Ann <Ann@example.org>"], "ann@example.org"),
+        (["ann@example.org"], "ann@example.org"),
+        (["Ann <ann@example.org>", "Bo <bo@example.org>"], None),
+        (["undisclosed"], None),
+        ([], None),
+    ],
+)
+def test_whose_mail_is_known_is_told_of_one_sender_only(senders: list[str], one: str | None) -> None:
+    assert (None if one is None else sender_digest(one)) == _one_sender(reading(sender=senders))

@@ -262,6 +262,9 @@ def test_a_sender_is_new_until_a_message_of_theirs_was_moved_before_the_proposal
     page.clock.pass_by(minutes=1)
     later = rows.proposal(ada)
     assert not is_new(later)
+    brought_back = rows.proposal(ada, email_id=moved.email_id)
+    assert is_new(brought_back), "the message that was moved tells nothing of itself"
+    rows.happen(brought_back.id, Event.REJECT, decided_by=PERSON, decided_at=page.clock())
     rows.happen(moved.id, Event.UNDO, Event.MOVED, outcome_code="moved_back", outcome_at=page.clock())
     assert is_new(later), "taken back is not moved, and rejected never was"
     page.clock.pass_by(days=31)
