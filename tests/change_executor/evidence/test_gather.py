@@ -216,6 +216,22 @@ def test_a_large_message_is_read_to_its_view_and_hashed_to_its_end(desk: _Desk) 
     assert (True, True) == (seen.text_cut, "octets_cut" in {each.code for each in seen.warnings})
 
 
+def test_what_ended_while_it_was_looked_at_gets_no_evidence_and_keeps_no_text(desk: _Desk) -> None:
+    shop = desk.workshop
+    desk.reader.locates((desk.uidvalidity(), shop.deliver()))
+    proposal = desk.proposed()
+
+    def read_while_it_is_withdrawn(_: bytes, **asked: Any) -> Reading:
+        assert not asked["cut"]
+        shop.happen(proposal, Event.WITHDRAW)
+        return reading()
+
+    look, link = Looker(shop.connections).session, ReaderLink(desk.reader.path, None)
+    Gather(shop.journal, shop.settings, look, link, read_while_it_is_withdrawn).gather(proposal)
+    assert desk.made(proposal) is None
+    assert [None, None, None] == [desk.text(proposal, kind) for kind in ("reading", "hints", "source")]
+
+
 def test_the_queues_mail_server_is_the_one_whose_verdict_is_believed(desk: _Desk) -> None:
     shop = desk.workshop
     octets = b"Authentication-Results: mx.example.org; dmarc=fail\r\n" + MAIL
