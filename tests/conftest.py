@@ -44,7 +44,14 @@ def _place(item: pytest.Item) -> int:
 _DEEPEST_TEMPORARY_FOLDER: Final = 16
 
 
+# Everything is on loopback, where a machine's proxy leads nowhere; programs that the tests start inherit this.
+_PROXIES: Final = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    for name in _PROXIES:
+        os.environ.pop(name, None)
+        os.environ.pop(name.upper(), None)
     if len(os.fsencode(tempfile.gettempdir())) > _DEEPEST_TEMPORARY_FOLDER:
         # For this process, those of a parallel run, and every program that is started.
         os.environ["TMPDIR"] = tempfile.tempdir = "/tmp"

@@ -84,6 +84,7 @@ def _show_sync(street: Street, token: str, messages: int) -> None:
             json={"using": using, "methodCalls": calls},
             headers={"Authorization": f"Bearer {token}"},
             timeout=30,
+            trust_env=False,
         )
         read: int = sum(mailbox["totalEmails"] for mailbox in answer.json()["methodResponses"][0][1]["list"])
         if sys.stdout.isatty():

@@ -19,7 +19,11 @@ class Person:
 
     def __init__(self, review_url: str) -> None:
         self.browser = httpx.Client(
-            base_url=review_url, headers={"Origin": review_url}, timeout=_SECONDS, follow_redirects=True
+            base_url=review_url,
+            headers={"Origin": review_url},
+            timeout=_SECONDS,
+            follow_redirects=True,
+            trust_env=False,
         )
 
     def __enter__(self) -> Self:

@@ -25,7 +25,8 @@ class Teller:
     """Follows the proposals of one agent through intake."""
 
     def __init__(self, intake_url: str, token: str, proposals: dict[str, dict[str, str]]) -> None:
-        self._client = httpx.Client(base_url=intake_url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        headers = {"Authorization": f"Bearer {token}"}
+        self._client = httpx.Client(base_url=intake_url, headers=headers, timeout=30, trust_env=False)
         self._subjects = {proposal["id"]: proposal["subject"] for proposal in proposals.values()}
         self._states: dict[str, str] = {}
 
