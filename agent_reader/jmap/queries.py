@@ -11,6 +11,7 @@ from agent_reader.query import (
     changes,
     email_query,
     email_query_changes,
+    leaves_texts_out,
     mailbox_query,
     mailbox_query_changes,
     parse_changes,
@@ -43,7 +44,7 @@ def answer_email_query(asking: Asking, arguments: Arguments) -> Found:
             "type": TIME_LIMIT,
             "description": "Counting took too long and was ended; the ids are whole. Narrow the search for a total.",
         }
-    return answer | _coverage(asking)
+    return answer | _coverage(asking, texts_left_out=found.texts_left_out)
 
 
 def answer_mailbox_query(asking: Asking, arguments: Arguments) -> Found:
@@ -127,12 +128,14 @@ def _query_changes(asking: Asking, found: QueryChanges) -> Found:
     return answer
 
 
-def _coverage(asking: Asking) -> Found:
+def _coverage(asking: Asking, *, texts_left_out: bool = False) -> Found:
     """What the index covers: always where it is not whole, since an answer from it is not; else to who knows it."""
-    connection = asking.snapshot.connection
-    if AGENT not in asking.using and covers_all(connection):
+    snapshot = asking.snapshot
+    if AGENT not in asking.using and not texts_left_out and covers_all(snapshot.connection):
         return {}
-    return {"coverage": _coverage_json(read_coverage(connection), asking.snapshot.hidden())}
+    texts_left_out = texts_left_out or leaves_texts_out(snapshot, asking.patience.is_over)
+    covered = _coverage_json(read_coverage(snapshot.connection), snapshot.hidden())
+    return {"coverage": covered | {"isTextComplete": not texts_left_out}}
 
 
 def _coverage_json(covered: Coverage, hidden: Hidden) -> dict[str, Any]:

@@ -74,12 +74,13 @@ def search_mail(call: Call) -> None:
     without_words = HEADER_PARTS if writer.brief else LINE_PARTS
     call.shows(shown, *(SNIPPET_PARTS if words else without_words))
     how_many(_how_many(len(shown), found.total, found.position))
-    if shown:
-        if found.total is None or found.position + len(shown) < found.total:
-            last = short(call.snapshot, shown[-1])
-            call.sheet.closing(f'More: the same call with cursor="{last}". Fewer: narrow the search.')
-    else:
+    if not shown:
         call.sheet.closing("Nothing found. Fewer or other words find more; whole words are matched, in any order.")
+    elif found.total is None or found.position + len(shown) < found.total:
+        last = short(call.snapshot, shown[-1])
+        call.sheet.closing(f'More: the same call with cursor="{last}". Fewer: narrow the search.')
+    if found.texts_left_out:
+        call.sheet.closing("Not every text was searched: some messages are found by their header alone here.")
 
 
 def _how_many(shown: int, total: int | None, position: int) -> str:

@@ -18,6 +18,7 @@ from agent_reader.query.emails import (
     SORT_OPTIONS,
     EmailQueryArguments,
     email_query,
+    leaves_texts_out,
     parse_email_query,
 )
 from agent_reader.query.errors import QueryRefused
@@ -54,6 +55,7 @@ __all__ = [
     "email_query",
     "email_query_changes",
     "find_blob",
+    "leaves_texts_out",
     "mailbox_get",
     "mailbox_query",
     "mailbox_query_changes",

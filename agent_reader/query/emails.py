@@ -14,7 +14,8 @@ from agent_reader.query.errors import QueryRefused, invalid, too_slow
 from agent_reader.query.filters import EVERYTHING, Filter, keyword_value, parse_filter, resolve
 from agent_reader.query.results import QueryResult
 from agent_reader.scope import Depth
-from agent_reader.store.selection import Selection, asks_for_bodies
+from agent_reader.store import status
+from agent_reader.store.selection import Selection, asks_for_bodies, looks_into_bodies
 from agent_reader.store.snapshot import Snapshot, TimeIsUp
 from agent_reader.store.statements import Order, OrderBy
 from shared.message import JSON
@@ -91,6 +92,20 @@ def parse_email_query(untrusted: Mapping[str, JSON]) -> EmailQueryArguments:
     )
 
 
+def leaves_texts_out(snapshot: Snapshot, is_over: Callable[[], bool] = lambda: False) -> bool:
+    """Return whether words find some Email that is shown by its header alone: its text is not kept, or not shown.
+
+    So, too, where `is_over` comes before it is known.
+    """
+    if snapshot.scope.depth is Depth.HEADERS:
+        return True
+    try:
+        with snapshot.time_limited(is_over):
+            return status.leaves_texts_out(snapshot.connection)
+    except TimeIsUp:
+        return True
+
+
 def email_query(
     snapshot: Snapshot,
     arguments: EmailQueryArguments,
@@ -130,6 +145,7 @@ def email_query(
         limit=None if limit == arguments.limit else limit,
         can_calculate_changes=True,
         total_not_computed=arguments.calculate_total and total is None,
+        texts_left_out=looks_into_bodies(selection) and leaves_texts_out(snapshot, is_over),
     )
 
 

@@ -18,7 +18,8 @@ class GetResult:
 class QueryResult:
     """RFC 8620 §5.5: `total` only where it was asked for; `limit` only where it is not the one asked for.
 
-    `total_not_computed`: it was asked for, and counting would have taken too long.
+    `total_not_computed`: it was asked for, and counting would have taken too long. `texts_left_out`: words were looked
+    for in bodies, and the text of some Email that is shown was not searched.
     """
 
     ids: tuple[str, ...]
@@ -28,3 +29,4 @@ class QueryResult:
     limit: int | None = None
     can_calculate_changes: bool = False
     total_not_computed: bool = False
+    texts_left_out: bool = False

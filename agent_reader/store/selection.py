@@ -116,6 +116,19 @@ def asks_for_bodies(selection: Selection) -> bool:
             return False
 
 
+def looks_into_bodies(selection: Selection) -> bool:
+    """Whether words are looked for in bodies too, besides other places or alone."""
+    match selection:
+        case Words(_, columns):
+            return Column.BODY in columns
+        case All(of) | AnyOf(of):
+            return any(map(looks_into_bodies, of))
+        case Not(of):
+            return looks_into_bodies(of)
+        case _:
+            return False
+
+
 def without_bodies(selection: Selection) -> Selection:
     """Return the selection with no word looked for in a body; what asks for bodies alone selects nothing."""
     match selection:

@@ -136,6 +136,18 @@ def covers_all(connection: apsw.Connection) -> bool:
     return bool(connection.execute(_IS_COMPLETE).get)
 
 
+# Of a message over the limit that is read (`identity.py`: its id begins with X) nothing but the header is known.
+_LEAVES_TEXTS_OUT: Final = (
+    "SELECT EXISTS (SELECT 1 FROM emails WHERE kept = 0 AND visible) "
+    "OR EXISTS (SELECT 1 FROM emails WHERE id > 'X' AND id < 'Y' AND visible)"
+)
+
+
+def leaves_texts_out(connection: apsw.Connection) -> bool:
+    """Return whether the text of some Email that is shown is not kept: words find that one by its header alone."""
+    return bool(connection.execute(_LEAVES_TEXTS_OUT).get)
+
+
 def read_coverage(connection: apsw.Connection) -> Coverage:
     """Return the coverage; inside a snapshot it is that snapshot's."""
     settled_at, failure_code = connection.execute("SELECT settled_at, failure_code FROM account").fetchone() or (

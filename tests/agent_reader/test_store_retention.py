@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from agent_reader.keep import Keep, Retention
+from agent_reader.query import email_query, parse_email_query
+from agent_reader.scope import ORDINARY, Depth, Scope
 from agent_reader.store import Store
 from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, mirrored
 
@@ -62,6 +65,42 @@ def test_no_more_is_kept_than_should_be(tmp_path: Path, keep: Keep, kept: set[st
         assert account.found(subject="plain") == {id_of(LETTER)}
         assert account.found(hasAttachment=True) == {id_of(LETTER)}
         assert account.found(body="words") == (set() if keep is Keep.METADATA else {id_of(LETTER)})
+
+
+def left_out(account: Mirrored, scope: Scope = ORDINARY, **condition: str) -> bool:
+    """Whether a search says that some text was not searched."""
+    with account.store.snapshot(ACCOUNT, scope) as snapshot:
+        return email_query(snapshot, parse_email_query({"filter": condition})).texts_left_out
+
+
+def test_a_search_for_words_says_that_the_text_of_some_email_is_not_kept(tmp_path: Path) -> None:
+    elsewhere = Scope(received_since=START + timedelta(minutes=1))
+    with mirrored(tmp_path / "store") as account:
+        keeping(account, Retention(days=30))
+        account.begin("INBOX")
+        account.add("INBOX", fetched(1, LETTER, at=START), fetched(2, letter("other"), at=START + timedelta(days=20)))
+        account.end_round()
+        assert not left_out(account, text="plain")
+        account.clock.now = START + timedelta(days=31)
+        account.end_round()
+        assert left_out(account, text="plain")
+        assert left_out(account, body="words")
+        assert not left_out(account, subject="plain")
+        assert not left_out(account)
+        # Nor does it tell of what the token does not see.
+        assert not left_out(account, elsewhere, text="plain")
+
+
+def test_a_search_for_words_says_that_of_some_email_the_header_alone_is_known(tmp_path: Path) -> None:
+    with mirrored(tmp_path / "store") as account:
+        account.begin("INBOX")
+        account.add("INBOX", fetched(1, LETTER))
+        account.end_round()
+        assert not left_out(account, text="plain")
+        assert left_out(account, Scope(depth=Depth.HEADERS), text="plain")
+        account.add("INBOX", replace(fetched(2, letter("too large")), octets=None))
+        account.end_round()
+        assert left_out(account, text="plain")
 
 
 def test_a_text_is_kept_for_so_many_days_since_it_was_received(tmp_path: Path) -> None:

@@ -318,7 +318,9 @@ async def test_a_text_cut_by_max_body_value_bytes_is_left_out_too(standing: Hous
 async def test_a_query_says_what_it_covers_to_who_knows_the_word(standing: House, name: str) -> None:
     coverage = (await ask(standing, name))["coverage"]
     # What the scope hides is said in a test of scopes.
-    assert {"hidden", "isComplete", "unreadMailboxIds", "setAside", "asOf", "failure", "behind"} >= set(coverage)
+    members = {"hidden", "isComplete", "isTextComplete", "unreadMailboxIds", "setAside", "asOf", "failure", "behind"}
+    assert members >= set(coverage)
+    assert coverage["isTextComplete"]
     assert (True, [], 0) == (coverage["isComplete"], coverage["unreadMailboxIds"], coverage["setAside"])
     assert ("2026-11-29T12:00:00Z", None, []) == (coverage["asOf"], coverage["failure"], coverage["behind"])
     assert "coverage" not in await ask(standing, name, using=(CORE, MAIL))
@@ -337,6 +339,14 @@ async def test_a_failure_and_a_mailbox_that_was_never_read_are_said(served: Hous
     assert ("refused", "2026-11-29T12:00:00Z") == (behind["failure"], behind["asOf"])
     assert behind["id"].startswith("F")
     assert "imap.internal" not in str(coverage)
+
+
+async def test_a_search_that_does_not_look_into_texts_says_so_to_everybody(served: House) -> None:
+    served.token = served.access.create_token("headers", scope=Scope(depth=Depth.HEADERS)).text
+    plain = (CORE, MAIL)
+    assert not (await ask(served, "Email/query", plain, filter={"text": "papers"}))["coverage"]["isTextComplete"]
+    assert "coverage" not in await ask(served, "Email/query", plain, filter={"subject": "papers"})
+    assert not (await ask(served, "Email/query", filter={"subject": "papers"}))["coverage"]["isTextComplete"]
 
 
 async def test_the_session_names_the_extension_with_its_limits(standing: House) -> None:

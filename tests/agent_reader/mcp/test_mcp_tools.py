@@ -75,6 +75,8 @@ def test_tools_that_a_token_may_not_use_are_not_listed_and_not_answered(standing
     assert "unknown_tool" == headers.error("read_thread", id=FIRST)
     assert "teapot" not in headers.text("read_mail", ids=FIRST)
     assert "bad_argument" == headers.error("read_mail", ids=FIRST, part="new")
+    assert "Not every text was searched" in headers.text("search_mail", text="teapot")
+    assert "Not every text" not in standing.text("search_mail", text="teapot") + headers.text("search_mail")
     text = with_scope(standing, Scope(depth=Depth.TEXT))
     assert "read_attachment" not in [tool["name"] for tool in described(text)]
     assert "teapot" in text.text("read_thread", id=FIRST)
