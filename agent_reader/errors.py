@@ -5,7 +5,8 @@
 - the mail server or the network: `shared.imap_failure.ImapFailure`, the connection is finished and tried again later;
   `Throttled`, the same, and the server wants to be left alone; `Refused`, one command was answered NO or BAD and the
   connection lives
-- the machine: `IndexFull`, no mail comes in until there is room; `NoReadingProcess`, mail that the reader could end of
+- the machine: `IndexFull`, no mail comes in until there is room; `MessageDamaged` (`damage.py`), what is kept of a
+  message is read again; `IndexDamaged`, somebody has to look; `NoReadingProcess`, mail that the reader could end of
   waits for a process that reads it; `AccessUnavailable`, the answer is refused, and no mail is shown unrecorded
 - nobody: `ReadingEnded`, the reader was told to end while messages were read
 - us: an assertion
@@ -86,6 +87,19 @@ class IndexFull(Exception):  # noqa: N818 - names what the disk is
     code: Final = "disk_full"
     detail: Final = "The disk of the index is full: no mail comes in."
     fix: Final = "Free space on the disk of the index; it goes on by itself then, and nothing is lost meanwhile."
+
+    def __init__(self) -> None:
+        super().__init__(self.detail)
+
+
+class IndexDamaged(Exception):  # noqa: N818 - names what was found
+    """The file of the index is no database any more in some place. `code`, `detail` and `fix` as in the others."""
+
+    code: Final = "index_damaged"
+    detail: Final = "The file of the index is damaged: nothing can be relied on that is read from it."
+    fix: Final = (
+        "Look at the disk; stop the reader, delete the file that doctor names, start it: all mail is read again."
+    )
 
     def __init__(self) -> None:
         super().__init__(self.detail)

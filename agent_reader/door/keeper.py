@@ -9,6 +9,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from agent_reader.access import Access, Agent
+from agent_reader.damage import MessageDamaged
 from agent_reader.door import problems
 from agent_reader.door.faults import Faults
 from agent_reader.door.gate import ClosingRefusal, refusal
@@ -70,6 +71,8 @@ class Keeper:
         except AccessUnavailable as error:
             self._faults.note(self._path, error)
             return refusal(problems.log_unavailable())
+        except MessageDamaged as error:
+            return refusal(problems.message_damaged(error))
         except ClientDisconnect:
             # Nobody is there to read it; ASGI wants an answer all the same.
             return Response(status_code=400)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from agent_reader.damage import MessageDamaged
 from shared.problem import Problem
 
 # RFC 8620 §3.6.1: the limits are JMAP's, and the other door keeps the same ones.
@@ -65,6 +66,11 @@ def log_unavailable() -> Problem:
         "Try again in a minute. The operator finds the cause in the reader's log.",
         retryable=True,
     )
+
+
+def message_damaged(damaged: MessageDamaged) -> Problem:
+    """Say that an answer has to wait for a message that is read again."""
+    return Problem(503, "message_damaged", damaged.detail, damaged.fix, retryable=True)
 
 
 def internal_fault(fault: str) -> Problem:

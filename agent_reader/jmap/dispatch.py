@@ -14,6 +14,7 @@ from typing import Any, Protocol, assert_never
 import msgspec
 
 from agent_reader.access import Shown
+from agent_reader.damage import MessageDamaged
 from agent_reader.door.faults import Faults
 from agent_reader.door.limits import Limits
 from agent_reader.jmap.asking import Asking
@@ -130,6 +131,11 @@ class _Running:
             self._refuse(call, error, before)
         except QueryRefused as error:
             self._refuse(call, MethodError(error.type, error.description, error.arguments, error.code), before)
+        except MessageDamaged as error:
+            for snapshot in self._snapshots.values():
+                snapshot.note_damage()
+            told = f"{error.detail} {error.fix}"
+            self._refuse(call, MethodError(ErrorType.SERVER_UNAVAILABLE, told, code=error.code), before)
         except Exception as error:  # noqa: BLE001 - a bug in one call is this call's alone; it is logged
             if self._is_abandoned():
                 # Which ends what the view is asked, wherever that is.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from agent_reader.access import Access, Agent
+from agent_reader.damage import MessageDamaged
 from agent_reader.door.faults import Faults
 from agent_reader.door.limits import DEFAULT_LIMITS, Limits
 from agent_reader.errors import AccessUnavailable
@@ -136,6 +137,8 @@ class Desk:
             return ToolAnswer(said.text(), is_error=True)
         except Problem as problem:
             return ToolAnswer(ToolRefused(problem.code, problem.detail, problem.fix).text(), is_error=True)
+        except MessageDamaged as damaged:
+            return ToolAnswer(ToolRefused(damaged.code, damaged.detail, damaged.fix).text(), is_error=True)
         except (AccessUnavailable, Abandoned):
             raise
         except Exception as error:  # noqa: BLE001 - a bug in one call is this call's alone; it is logged

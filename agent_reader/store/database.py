@@ -14,7 +14,8 @@ from typing import Final
 import apsw
 
 from agent_reader import migrating
-from agent_reader.store import blobs, header_search, migrations, reading, search, set_aside
+from agent_reader.damage import MessageDamaged
+from agent_reader.store import blobs, header_search, mending, migrations, reading, search, set_aside
 from shared.private_file import make_private
 from shared.settings import ConfigurationError
 
@@ -83,7 +84,7 @@ def open_file(path: Path, epoch: str, boot: str | None) -> apsw.Connection:
             f"{error.filename or path} cannot be used: {error.strerror}.",
             "Make the folder, and let the reader's user own it (mode 0700).",
         ) from None
-    except apsw.Error as error:
+    except (apsw.Error, MessageDamaged) as error:
         raise _unusable(path, error) from None
 
 
@@ -102,7 +103,7 @@ def _prepared(path: Path, epoch: str, boot: str | None) -> apsw.Connection:
         elif boot is None or boot != known_boot:
             connection.execute("UPDATE account SET boot = ?, skip = ?", (boot, _STATES_SKIPPED))
         set_aside.forget_older_readings(connection)
-        search.make(connection, reading.words_of)
+        mending.mend_at_opening(connection, search.make(connection, reading.words_of))
         blobs.make(connection)
     except BaseException:
         connection.close()

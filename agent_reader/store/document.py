@@ -4,7 +4,6 @@ A kept message comes back as a `shared.message` Message whose parts answer size,
 Attachments' octets are not kept; a text attachment is, up to a limit, since fetchAllBodyValues asks for it.
 """
 
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never, cast
@@ -120,8 +119,8 @@ def narrow(packed: bytes, keep: Keep) -> bytes:
 
 
 def unpack(packed: bytes) -> Message:
-    """Return the message that `pack` kept. Its `octets` are empty and its `defects` are not kept."""
-    root = _restore(_DECODER.decode(zlib.decompress(packed)))
+    """Return the message that `pack` kept. Its `octets` are empty, its `defects` not kept. Raises `MessageDamaged`."""
+    root = _restore(_DECODER.decode(packing.unpack(packed)))
     return Message(b"", root.fields, root, ())
 
 

@@ -35,6 +35,8 @@ _TAKEN: Final = (
     "SELECT 1 FROM emails WHERE key = :key "
     "UNION ALL SELECT 1 FROM gone_emails WHERE key = :key AND (id <> :id OR thread_key <> :thread_key)"
 )
+# See `mending.py`.
+_IS_DAMAGED: Final = "SELECT document = x'' FROM email_texts WHERE key = ?"
 _VIEWS: Final = frozenset({"\\all", "\\flagged"})
 
 
@@ -78,6 +80,8 @@ def put_copy(writing: Writing, mailbox_key: int, uid: int, state: MessageState, 
     key = connection.execute("SELECT key FROM emails WHERE id = ?", (reading.id,)).get
     if key is None:
         key = _make(writing, reading)
+    elif connection.execute(_IS_DAMAGED, (key,)).get:
+        _write_anew(writing, key, reading)
     put_known_copy(writing, mailbox_key, uid, state, key)
 
 
@@ -196,6 +200,21 @@ def _make(writing: Writing, reading: Reading) -> int:
     blobs.put(writing, key, reading.blob_handles)
     writing.words[key] = reading.words
     return key
+
+
+def _write_anew(writing: Writing, key: int, reading: Reading) -> None:
+    """Write what was damaged, as it was: nothing that was told of the Email is another now."""
+    connection = writing.connection
+    connection.execute(
+        "UPDATE email_texts SET summary = ?, document = ?, words = ? WHERE key = ?",
+        (reading.summary, reading.document, search.pack_words(reading.words), key),
+    )
+    connection.execute("UPDATE emails SET kept = ? WHERE key = ?", (int(reading.kept), key))
+    writing.words[key] = reading.words
+    stored = _stored(writing, key)
+    if stored is not None and stored.visible:
+        search.remove(connection, stored.place)
+        _put_words(writing, stored, stored.mailbox_keys, stored.keywords, reading.words)
 
 
 def _free_key(writing: Writing, reading: Reading, thread_key: int) -> int:
@@ -374,7 +393,7 @@ def _count(writing: Writing, stored: _Stored) -> None:
 
 
 def _words(writing: Writing, key: int) -> Sequence[str]:
-    new = writing.words.get(key)
-    if new is not None:
+    if (new := writing.words.get(key)) is not None:
         return new
-    return search.unpack_words(writing.connection.execute("SELECT words FROM email_texts WHERE key = ?", (key,)).get)
+    packed = writing.connection.execute("SELECT words FROM email_texts WHERE key = ?", (key,)).get
+    return search.whole_words(packed, writing.note_damage)

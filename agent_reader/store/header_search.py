@@ -4,12 +4,12 @@ It is asked of one candidate after the other, newest first, inside SQLite, so th
 most of them.
 """
 
-import zlib
 from typing import Final
 
 import apsw
 import msgspec
 
+from agent_reader.store import packing
 from agent_reader.store.fold import sort_order
 from shared.message.fields import HeaderField
 from shared.message.headers import text
@@ -50,7 +50,7 @@ def _has_header(*arguments: object) -> bool:
     packed, name, wanted = arguments
     if not isinstance(packed, bytes):
         return False
-    fields = _DECODER.decode(zlib.decompress(packed)).fields
+    fields = _DECODER.decode(packing.unpack(packed)).fields
     if wanted is None:
         return any(spelled.lower() == name for spelled, _ in fields)
     return any(

@@ -10,10 +10,21 @@ from typing import Final
 
 import apsw
 
-from agent_reader.errors import IndexFull
+from agent_reader.errors import IndexDamaged, IndexFull
 from agent_reader.identity import Identity
 from agent_reader.keep import Retention
-from agent_reader.store import catching_up, emails, mailboxes, naming, progress, retention, search, taking_in, threads
+from agent_reader.store import (
+    catching_up,
+    emails,
+    mailboxes,
+    mending,
+    naming,
+    progress,
+    retention,
+    search,
+    taking_in,
+    threads,
+)
 from agent_reader.store.reader import MessageReader
 from agent_reader.store.reading_pool import ReadingShare
 from agent_reader.store.set_aside import put as put_aside
@@ -73,6 +84,7 @@ class AccountMirror:
         self._is_to_be_joined = True
         self._identity = identity
         self._reader = MessageReader(processes, identity)
+        self._damage = threading.Event()
 
     def put_mailboxes(self, listing: Iterable[ListedMailbox]) -> None:
         """Make the set of mailboxes equal to a full LIST; ids survive, gone mailboxes lose their copies.
@@ -285,6 +297,25 @@ class AccountMirror:
         with self._writing() as writing:
             progress.over(writing, code)
 
+    def note_damage(self) -> None:
+        """Remember that what is kept of some message is damaged, until `mend`."""
+        self._damage.set()
+
+    def is_damaged(self) -> bool:
+        """Whether damage was seen since the last `mend`."""
+        return self._damage.is_set()
+
+    def mend(self) -> int:
+        """Look at what is kept of every message, and forget the copies of the damaged ones; return how many."""
+        self._damage.clear()
+        last, damaged = None, 0
+        while True:
+            with self._writing() as writing:
+                last, found = mending.mend_some(writing, last)
+            damaged += found
+            if last is None:
+                return damaged
+
     def close(self) -> None:
         """Close the writing connection, after the transaction that runs."""
         self._reader.end()
@@ -336,7 +367,11 @@ class AccountMirror:
                     self._connection.execute("ROLLBACK")
                 if isinstance(error, apsw.FullError):
                     raise IndexFull from None
+                if isinstance(error, apsw.CorruptError | apsw.NotADBError):
+                    raise IndexDamaged from None
                 raise
+        if writing.met_damage:
+            self.note_damage()
         if writing.forgotten:
             self._forget(writing.forgotten)
         if has_new_state:

@@ -1,6 +1,5 @@
 """From a fetched message to all that the store keeps of it. Pure: no database here, so it runs before the lock."""
 
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -195,14 +194,14 @@ def pack_summary(summary: dict[str, JSON]) -> bytes:
 
 
 def unpack_summary(packed: bytes) -> dict[str, JSON]:
-    """Return the metadata properties that were kept."""
-    summary: dict[str, JSON] = msgspec.json.decode(zlib.decompress(packed))
+    """Return the metadata properties that were kept. Raises `MessageDamaged`."""
+    summary: dict[str, JSON] = msgspec.json.decode(packing.unpack(packed))
     return summary
 
 
 def unpack_summary_as_written(packed: bytes) -> dict[str, msgspec.Raw]:
     """Return the same, each as the octets of its JSON."""
-    return _AS_WRITTEN.decode(zlib.decompress(packed))
+    return _AS_WRITTEN.decode(packing.unpack(packed))
 
 
 def _text(message: Message, name: str) -> str:

@@ -45,19 +45,18 @@ def _bring_down(writing: Writing, key: int, keep: Keep) -> None:
     packed, summary, words = connection.execute(
         "SELECT document, summary, words FROM email_texts WHERE key = ?", (key,)
     ).fetchone() or (b"", b"", b"")
-    kept = document.narrow(packed, keep)
+    # What waits to be read again comes with what is kept by then.
+    kept = document.narrow(packed, keep) if packed else packed
     connection.execute("UPDATE email_texts SET document = ? WHERE key = ?", (kept, key))
     email_id = connection.execute("UPDATE emails SET kept = ? WHERE key = ? RETURNING id", (int(keep), key)).get
     writing.forgotten.add(str(email_id))
     if keep is Keep.METADATA:
         without_body = list(search.unpack_words(words))
         without_body[list(Column).index(Column.BODY)] = ""
+        if summary:
+            summary = reading.pack_summary(reading.unpack_summary(summary) | {"preview": ""})
         connection.execute(
             "UPDATE email_texts SET summary = ?, words = ? WHERE key = ?",
-            (
-                reading.pack_summary(reading.unpack_summary(summary) | {"preview": ""}),
-                search.pack_words(without_body),
-                key,
-            ),
+            (summary, search.pack_words(without_body), key),
         )
         show_words(writing, key, without_body)

@@ -11,11 +11,13 @@ import json
 import zlib
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Final
 
 import apsw
 
-from agent_reader.store import document, tokens
+from agent_reader.damage import MessageDamaged
+from agent_reader.store import document, packing, tokens
 from shared.message import Message
 
 # Raised whenever the table's shape, the folding or the tokens change: the table is then made anew at the next start.
@@ -55,14 +57,27 @@ _PAGES_A_STEP: Final = 1_000
 _SEPARATOR: Final = "\n"
 
 
+# Of a message of which they are lost: no search finds it by words.
+NO_WORDS: Final = ("",) * (len(Column) + 1)
+
+
 def pack_words(words: Sequence[str]) -> bytes:
     """Return the folded words of the columns, and the header's tokens after them, as they are kept."""
     return zlib.compress(_SEPARATOR.join(words).encode(), 1)
 
 
 def unpack_words(packed: bytes) -> list[str]:
-    """Return the folded words of the columns, in the order of `Column`, and the header's tokens after them."""
-    return zlib.decompress(packed).decode().split(_SEPARATOR)
+    """Return the folded words in the order of `Column`, and the header's tokens after them. Raises `MessageDamaged`."""
+    return packing.unpack(packed).decode().split(_SEPARATOR)
+
+
+def whole_words(packed: bytes, note_damage: Callable[[], None]) -> Sequence[str]:
+    """Return the same; and none where they are damaged, which is noted: whoever mends it puts them in."""
+    try:
+        return unpack_words(packed)
+    except MessageDamaged:
+        note_damage()
+        return NO_WORDS
 
 
 def put(connection: apsw.Connection, place: int, token_text: str, words: Sequence[str]) -> None:
@@ -97,16 +112,17 @@ def join_pieces(connection: apsw.Connection, *, is_first_step: bool) -> bool:
     return connection.total_changes() - before > 1
 
 
-def make(connection: apsw.Connection, words_of: Callable[[Message], Sequence[str]]) -> None:
+def make(connection: apsw.Connection, words_of: Callable[[Message], Sequence[str]]) -> list[int]:
     """Make the search table, or make it anew from the mirror where it has another shape or is missing.
 
-    `words_of` gives the words of a kept message where those beside it were folded in another way.
+    `words_of` gives the words of a kept message where those beside it were folded in another way. Returns the Emails
+    whose words are damaged, by key.
     """
     with connection:
         shape = connection.execute("SELECT search_shape FROM account").get
         exists = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'search'").get is not None
         if exists and shape == SHAPE:
-            return
+            return []
         if exists:
             connection.execute("DROP TABLE search")
             # The same question may have other results now, and nothing says which: no older state can be answered.
@@ -115,19 +131,21 @@ def make(connection: apsw.Connection, words_of: Callable[[Message], Sequence[str
         connection.execute("INSERT INTO search (search, rank) VALUES ('pgsz', ?)", (_PAGE_OCTETS,))
         if shape < _SHAPE_WITH_THESE_WORDS:
             _keep_words(connection, words_of)
-        _fill(connection)
+        damaged = _fill(connection)
         connection.execute("INSERT INTO search (search) VALUES ('optimize')")
         connection.execute("UPDATE account SET search_shape = ?", (SHAPE,))
+    return damaged
 
 
-def _fill(connection: apsw.Connection) -> None:
+def _fill(connection: apsw.Connection) -> list[int]:
+    damaged: list[int] = []
     rows = connection.execute(
-        "SELECT e.place, e.keywords, e.has_attachment, e.sender, e.sender_domain, t.words, "
+        "SELECT e.key, e.place, e.keywords, e.has_attachment, e.sender, e.sender_domain, t.words, "
         "EXISTS (SELECT 1 FROM sign_in_emails s WHERE s.email_key = e.key), "
         "(SELECT json_group_array(mailbox_key) FROM email_mailboxes m WHERE m.email_key = e.key) "
         "FROM emails e JOIN email_texts t ON t.key = e.key WHERE e.visible ORDER BY e.key DESC"
     )
-    for place, keywords, has_attachment, sender, domain, words, signs_in, mailbox_keys in rows:
+    for key, place, keywords, has_attachment, sender, domain, words, signs_in, mailbox_keys in rows:
         token_text = tokens.of_email(
             json.loads(mailbox_keys),
             json.loads(keywords),
@@ -135,7 +153,8 @@ def _fill(connection: apsw.Connection) -> None:
             has_attachment=bool(has_attachment),
             signs_in=bool(signs_in),
         )
-        put(connection, place, token_text, unpack_words(words))
+        put(connection, place, token_text, whole_words(words, partial(damaged.append, key)))
+    return damaged
 
 
 def _keep_words(connection: apsw.Connection, words_of: Callable[[Message], Sequence[str]]) -> None:

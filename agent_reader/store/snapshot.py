@@ -155,6 +155,7 @@ class Snapshot:
     written: WrittenOfAccount = field(default_factory=lambda: WrittenEmails(0).seen_by("", Depth.FULL), repr=False)
     thread_pages: ThreadPages = field(default_factory=ThreadPages, repr=False)
     deliveries: Deliveries = field(default_factory=Deliveries, repr=False)
+    note_damage: Callable[[], None] = field(default=lambda: None, repr=False)
     _mailboxes: tuple[StoredMailbox, ...] | None = None
 
     def delivery_state(self) -> str:

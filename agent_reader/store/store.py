@@ -14,6 +14,7 @@ from typing import Final
 
 import apsw
 
+from agent_reader.damage import MessageDamaged
 from agent_reader.errors import IndexFull
 from agent_reader.identity import Identity
 from agent_reader.keep import Retention
@@ -180,6 +181,17 @@ class Store:
         may opening it.
         """
         assert scope.allows_account(account_id), "a door asked for an account that its token has not"
+        note_damage = self.account(account_id).note_damage
+        try:
+            with self._snapshot(account_id, scope, is_over) as snapshot:
+                snapshot.note_damage = note_damage
+                yield snapshot
+        except MessageDamaged:
+            note_damage()
+            raise
+
+    @contextmanager
+    def _snapshot(self, account_id: str, scope: Scope, is_over: Callable[[], bool]) -> Iterator[Snapshot]:
         if scope.hides_emails or scope.depth is not Depth.FULL:
             with self._narrow_snapshot(account_id, scope, is_over) as snapshot:
                 yield snapshot

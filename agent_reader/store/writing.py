@@ -36,6 +36,9 @@ class Writing:
     # Ids of Emails that are kept no more, or less of them: what was written of them is to be forgotten too.
     forgotten: set[str] = field(default_factory=set)
 
+    # Whether what is kept of some message was seen to be damaged.
+    met_damage: bool = False
+
     # Names of Mailboxes that came, went or moved: those below them stand elsewhere now.
     moved: set[str] = field(default_factory=set)
     # Attributes that a Mailbox got or lost: others may have other roles now.
@@ -50,6 +53,10 @@ class Writing:
         if self._tick is None:
             self._tick = int(self.connection.execute("UPDATE account SET tick = tick + 1 RETURNING tick").get)
         return self._tick
+
+    def note_damage(self) -> None:
+        """Note that what is kept of some message is damaged."""
+        self.met_damage = True
 
     def note_mailbox(self, mailbox_key: int, kind: ChangeKind) -> None:
         """Note a change to a Mailbox; one that is not shown yet has none."""

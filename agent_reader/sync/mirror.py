@@ -175,5 +175,17 @@ class Mirror(Protocol):
     def failed(self, code: str, detail: str, fix: str) -> None:
         """Record that a round ended early; the status says so until the next whole round."""
 
+    def note_damage(self) -> None:
+        """Remember that what is kept of some message is damaged, until `mend`. Any thread may call."""
+
+    def is_damaged(self) -> bool:
+        """Whether somebody met what is kept of a message and is damaged, since the last `mend`."""
+
+    def mend(self) -> int:
+        """Forget the copies of all messages of which what is kept is damaged; return of how many.
+
+        Whoever remembers what the mirror has forgets it.
+        """
+
     def is_over(self, code: str) -> None:
         """Forget a failure of this code, if it is what the status says."""

@@ -14,7 +14,8 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from agent_reader.config import Account
-from agent_reader.errors import IndexFull, NoReadingProcess, ReadingEnded, Refused, Throttled
+from agent_reader.damage import MessageDamaged
+from agent_reader.errors import IndexDamaged, IndexFull, NoReadingProcess, ReadingEnded, Refused, Throttled
 from agent_reader.imap.precedence import Precedence
 from agent_reader.imap.session import ReadOnlySession
 from agent_reader.sync.backoff import pause_after, pause_of
@@ -30,6 +31,9 @@ from agent_reader.sync.wakings import Wakings
 from shared.imap_login import ImapFailure
 from shared.settings import ConfigurationError
 from shared.time_and_chance import Clock, Monotonic, utc_now
+
+_OfTheMachine = IndexFull | IndexDamaged | MessageDamaged | NoReadingProcess
+_OF_THE_MACHINE: Final = (IndexFull, IndexDamaged, MessageDamaged, NoReadingProcess)
 
 # A long backlog is left after so long, at least, so that all mailboxes are looked at anew.
 _SHORTEST_SLICE_SECONDS: Final = 15.0
@@ -115,7 +119,7 @@ class Worker:
                 self._turn()
             except ReadingEnded:
                 self._drop()
-            except (ImapFailure, ConfigurationError, Refused, IndexFull, NoReadingProcess) as trouble:
+            except (ImapFailure, ConfigurationError, Refused, *_OF_THE_MACHINE) as trouble:
                 failures += 1
                 self._rest(self._failed(trouble, failures))
             except Exception as error:  # noqa: BLE001 - a full disk or a bug in one account must not end the others
@@ -158,6 +162,8 @@ class Worker:
     def _round(self, session: ReadOnlySession, names: Collection[str]) -> Round:
         # In which there is news: a round opens a mailbox that it is told of, whatever the server's STATUS says of it.
         names = {*names, *self._wakings.take_all()}
+        if self._mirror.is_damaged():
+            self._mend()
         if self._sync is None:
             self._sync = Sync(
                 self._mirror,
@@ -181,6 +187,12 @@ class Worker:
         if done.whole and not done.missing:
             self._proven.prove(self.account)
         return done
+
+    def _mend(self) -> None:
+        """Have what is damaged read again: it is missing now, and nothing is remembered of what was there."""
+        messages = self._mirror.mend()
+        self._sync = None
+        self._log.warning("index:mended", messages=messages)
 
     def _terms(self) -> Terms:
         return Terms(
@@ -250,18 +262,18 @@ class Worker:
             self._log.info("sync:connected")
         return self._session
 
-    def _failed(
-        self, trouble: ImapFailure | ConfigurationError | Refused | IndexFull | NoReadingProcess, failures: int
-    ) -> float:
+    def _failed(self, trouble: ImapFailure | ConfigurationError | Refused | _OfTheMachine, failures: int) -> float:
         self._drop()
         if self._stopping:
             return 0.0
+        if isinstance(trouble, MessageDamaged):
+            self._mirror.note_damage()
         if isinstance(trouble, Refused) and trouble.is_throttling:
             trouble = Throttled(self.account.host, str(trouble))
         elif isinstance(trouble, Refused):
             trouble = trouble.as_failure(self.account)
         match trouble:
-            case ImapFailure() | IndexFull() | NoReadingProcess():
+            case ImapFailure() | IndexFull() | IndexDamaged() | MessageDamaged() | NoReadingProcess():
                 code, detail, fix = trouble.code, trouble.detail, trouble.fix
             case ConfigurationError():
                 code, detail, fix = "configuration", f"{trouble.where}: {trouble.what}", trouble.fix
@@ -271,7 +283,7 @@ class Worker:
         else:
             pause = pause_after(failures, code, chance)
         self._log.warning("sync:failed", code=code, detail=detail, fix=fix, retry_seconds=round(pause, 1))
-        with contextlib.suppress(IndexFull):  # then the log alone can say it
+        with contextlib.suppress(IndexFull, IndexDamaged):  # then the log alone can say it
             self._mirror.failed(code, detail, fix)
         if not self.first_contact.done():
             self.first_contact.set_exception(trouble)

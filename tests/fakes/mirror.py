@@ -44,6 +44,7 @@ class FakeMirror:
         self.failures: list[str] = []
         self.overs: list[str] = []
         self.is_without_processes = False
+        self.damaged = False
         self.added: list[tuple[str, int]] = []
         self.settled = 0
         self.octets_received = 0
@@ -173,6 +174,16 @@ class FakeMirror:
 
     def reads_in_place_of_processes(self) -> bool:
         return self.is_without_processes
+
+    def note_damage(self) -> None:
+        self.damaged = True
+
+    def is_damaged(self) -> bool:
+        return self.damaged
+
+    def mend(self) -> int:
+        self.damaged = False
+        return 0
 
     def is_over(self, code: str) -> None:
         self.overs.append(code)
