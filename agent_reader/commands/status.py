@@ -48,7 +48,8 @@ def status(
 
 
 def _report(store: "Store", settings: ReaderSettings) -> "StatusReport":
-    from agent_reader.commands.status_report import StatusReport, account_report, never_synced  # noqa: PLC0415 - heavy
+    from agent_reader.commands.status_report import StatusReport, account_report, damaged, never_synced  # noqa: PLC0415 - heavy
+    from agent_reader.errors import IndexDamaged  # noqa: PLC0415 - heavy
     from agent_reader.store.database import account_file  # noqa: PLC0415 - heavy
 
     accounts = []
@@ -57,15 +58,19 @@ def _report(store: "Store", settings: ReaderSettings) -> "StatusReport":
         if not account_file(settings.store.folder, account.id).exists():
             accounts.append(never_synced(account.id))
             continue
-        accounts.append(
-            account_report(
-                account.id,
-                store.status(account.id),
-                store.progress(account.id),
-                is_fresh=store.is_fresh(account.id),
-                daily_octets=account.daily_octets,
+        try:
+            accounts.append(
+                account_report(
+                    account.id,
+                    store.status(account.id),
+                    store.progress(account.id),
+                    is_fresh=store.is_fresh(account.id),
+                    daily_octets=account.daily_octets,
+                )
             )
-        )
+        except IndexDamaged:
+            # Of one account; the others are told.
+            accounts.append(damaged(account.id, utc_now()))
     return StatusReport(accounts=tuple(accounts))
 
 

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from agent_reader.commands.showing import moment, shown
+from agent_reader.errors import IndexDamaged
 from agent_reader.store.progress import MailboxProgress, Progress
 from agent_reader.store.status import Failure, MirrorStatus
 
@@ -157,6 +158,12 @@ def never_synced(account_id: str) -> AccountReport:
         mailboxes=(),
         set_aside=(),
     )
+
+
+def damaged(account_id: str, now: datetime) -> AccountReport:
+    """Return the report of an account whose index cannot be read."""
+    failure = FailureReport(at=now, code=IndexDamaged.code, detail=IndexDamaged.detail, fix=IndexDamaged.fix)
+    return never_synced(account_id).model_copy(update={"failure": failure})
 
 
 def lines(account: AccountReport, now: datetime) -> Iterator[str]:

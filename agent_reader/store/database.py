@@ -8,6 +8,7 @@ owner and holds mail as plain text.
 
 import contextlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ import apsw
 
 from agent_reader import migrating
 from agent_reader.damage import MessageDamaged
+from agent_reader.errors import IndexDamaged, IndexFull
 from agent_reader.store import blobs, header_search, mending, migrations, reading, search, set_aside
 from shared.private_file import make_private
 from shared.settings import ConfigurationError
@@ -109,6 +111,17 @@ def _prepared(path: Path, epoch: str, boot: str | None) -> apsw.Connection:
         connection.close()
         raise
     return connection
+
+
+@contextlib.contextmanager
+def faults_told() -> Iterator[None]:
+    """Tell what is no question's fault: raises `IndexFull` and `IndexDamaged` where SQLite says so."""
+    try:
+        yield
+    except apsw.FullError:
+        raise IndexFull from None
+    except (apsw.CorruptError, apsw.NotADBError):
+        raise IndexDamaged from None
 
 
 def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:

@@ -10,7 +10,6 @@ from typing import Final
 
 import apsw
 
-from agent_reader.errors import IndexDamaged, IndexFull
 from agent_reader.identity import Identity
 from agent_reader.keep import Retention
 from agent_reader.store import (
@@ -25,6 +24,7 @@ from agent_reader.store import (
     taking_in,
     threads,
 )
+from agent_reader.store.database import faults_told
 from agent_reader.store.reader import MessageReader
 from agent_reader.store.reading_pool import ReadingShare
 from agent_reader.store.set_aside import put as put_aside
@@ -101,17 +101,17 @@ class AccountMirror:
 
     def mailboxes(self) -> list[KnownMailbox]:
         """Return every mailbox that is listed now, INBOX first."""
-        with self._lock:
+        with self._reading():
             return mailboxes.known(self._connection)
 
     def is_threaded(self) -> bool:
         """Whether ids can be given: the newest messages were threaded, or some came in without that."""
-        with self._lock:
+        with self._reading():
             return bool(self._connection.execute("SELECT threaded FROM account").get)
 
     def headers_known(self, mailbox_id: str, uidvalidity: int) -> Collection[int]:
         """Return the UIDs whose headers wait to be threaded."""
-        with self._lock:
+        with self._reading():
             rows = self._connection.execute(
                 "SELECT uid FROM first_headers WHERE uidvalidity = ? AND mailbox_key = "
                 "(SELECT key FROM mailboxes WHERE handle = ?)",
@@ -167,18 +167,18 @@ class AccountMirror:
     def states(self, mailbox_id: str, uids: UidRanges | None = None) -> Mapping[int, MessageState]:
         """Return flags and MODSEQ of each UID that the mirror holds, of these only if they are given."""
         ranges = ((1, _LAST_UID),) if uids is None else uids.ranges
-        with self._lock:
+        with self._reading():
             found = catching_up.states(self._connection, mailbox_id, ranges)
             return {uid: MessageState(_flags(flags), modseq) for uid, flags, modseq in found}
 
     def count(self, mailbox_id: str) -> int:
         """Return how many messages of a mailbox are taken in or set aside."""
-        with self._lock:
+        with self._reading():
             return catching_up.count(self._connection, mailbox_id)
 
     def set_aside(self, mailbox_id: str) -> Mapping[int, SetAside]:
         """Return the messages set aside in this mailbox."""
-        with self._lock:
+        with self._reading():
             rows = self._connection.execute(
                 "SELECT uid, code, cause, fix FROM set_aside WHERE mailbox_key = "
                 "(SELECT key FROM mailboxes WHERE handle = ? AND standing <> 'gone')",
@@ -188,7 +188,7 @@ class AccountMirror:
 
     def begin_add(self, mailbox_id: str, messages: Iterable[FetchedMessage]) -> Callable[[], None]:
         """Begin to read new messages; what is returned takes them in. One bad message is set aside alone."""
-        with self._lock:
+        with self._reading():
             row = self._connection.execute(
                 "SELECT uidvalidity FROM mailboxes WHERE handle = ? AND standing <> 'gone'", (mailbox_id,)
             ).get
@@ -242,7 +242,7 @@ class AccountMirror:
 
     def octets_today(self) -> int:
         """Return how many octets the server sent within 24 hours."""
-        with self._lock:
+        with self._reading():
             return progress.octets_today(self._connection, self._clock())
 
     def mailbox_failed(self, mailbox_id: str, code: str, detail: str, fix: str) -> None:
@@ -326,7 +326,7 @@ class AccountMirror:
         """Keep no more than should be kept; questions go between the steps, and after ten of them new mail."""
         if self._retention == Retention():
             return
-        with self._lock:
+        with self._reading():
             self._connection.pragma("secure_delete", True)
             try:
                 for step in range(_STEPS_A_ROUND):
@@ -344,7 +344,7 @@ class AccountMirror:
         if not self._is_to_be_joined:
             return
         self._is_to_be_joined = False
-        with self._lock:
+        with self._reading():
             is_more = is_first = search.is_scattered(self._connection)
         while is_more:
             with self._writing() as writing:
@@ -352,8 +352,13 @@ class AccountMirror:
             is_first = False
 
     @contextmanager
+    def _reading(self) -> Iterator[None]:
+        with self._lock, faults_told():
+            yield
+
+    @contextmanager
     def _writing(self) -> Iterator[Writing]:
-        with self._lock:
+        with self._reading():
             self._connection.execute("BEGIN IMMEDIATE")
             try:
                 writing = Writing(self._connection, seconds(self._clock()))
@@ -362,13 +367,9 @@ class AccountMirror:
                 mailboxes.note_moved_places(writing)
                 has_new_state = writing.finish()
                 self._connection.execute("COMMIT")
-            except BaseException as error:
+            except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-                if isinstance(error, apsw.FullError):
-                    raise IndexFull from None
-                if isinstance(error, apsw.CorruptError | apsw.NotADBError):
-                    raise IndexDamaged from None
                 raise
         if writing.met_damage:
             self.note_damage()

@@ -183,7 +183,7 @@ class Store:
         assert scope.allows_account(account_id), "a door asked for an account that its token has not"
         note_damage = self.account(account_id).note_damage
         try:
-            with self._snapshot(account_id, scope, is_over) as snapshot:
+            with database.faults_told(), self._snapshot(account_id, scope, is_over) as snapshot:
                 snapshot.note_damage = note_damage
                 yield snapshot
         except MessageDamaged:

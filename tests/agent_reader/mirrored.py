@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import apsw
 
 from agent_reader.query import QueryResult, email_query, mailbox_get, parse_email_query
 from agent_reader.store import AccountMirror, ChangeList, DataType, Store
@@ -181,6 +183,17 @@ class Mirrored:
             for data_type, object_id, kind in rows:
                 found.setdefault((data_type, object_id), []).append(kind)
             return found
+
+
+def blank_out(file: Path, table: str) -> None:
+    """Make the first page of a table in a database that nobody has open a page of zeros, as a broken disk may."""
+    with closing(apsw.Connection(str(file))) as connection:
+        connection.pragma("wal_checkpoint", "truncate")
+        octets = int(connection.pragma("page_size"))
+        page = int(connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).get)
+    with file.open("r+b") as opened:
+        opened.seek((page - 1) * octets)
+        opened.write(bytes(octets))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from agent_reader.store import Store
 from agent_reader.store.forgetting import accounts_with_files, forget_files
 from agent_reader.sync.mirror import SetAside
 from tests.agent_reader import synced
-from tests.agent_reader.mirrored import ACCOUNT, Mirrored, expect, fetched, letter, listed, mirrored
+from tests.agent_reader.mirrored import ACCOUNT, Mirrored, blank_out, expect, fetched, letter, listed, mirrored
 from tests.fakes.reader_process import DEADLINE, REPOSITORY, ReaderFolder
 
 if TYPE_CHECKING:
@@ -55,6 +55,9 @@ def test_the_status_of_a_whole_index_is_said_by_mailbox_to_people_and_to_program
         text = folder.command("status").stdout
         (account,) = json.loads(folder.command("status", "--json").stdout)["accounts"]
         assert 0 == reader.end(by_signal=signal.SIGTERM)
+    (file,) = folder.folder.rglob("mail-*.db")
+    blank_out(file, "copies")
+    assert "index_damaged: The file of the index is damaged" in folder.command("status").stdout
     assert "shop: fresh, 2 messages, last whole sync " in text
     assert "  Incoming: 2 of 2, looked at " in text
     assert (account["account"], account["isFresh"], account["isFirstSync"]) == ("shop", True, False)

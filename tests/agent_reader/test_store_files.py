@@ -15,12 +15,13 @@ import pytest
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.pool import NullPool
 
+from agent_reader.errors import IndexDamaged
 from agent_reader.query import email_query, mailbox_get, parse_email_query
 from agent_reader.store import Store, migrations, schema, search
-from agent_reader.store.database import connect
+from agent_reader.store.database import account_file, connect
 from shared.message import JSON
 from shared.settings import ConfigurationError
-from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, fetched, id_of, letter, listed, mirrored
+from tests.agent_reader.mirrored import ACCOUNT, START, Mirrored, blank_out, fetched, id_of, letter, listed, mirrored
 
 
 def _file(account: Mirrored) -> Path:
@@ -73,6 +74,27 @@ def test_a_file_that_is_no_database_is_named_with_its_mend(tmp_path: Path) -> No
     with pytest.raises(ConfigurationError, match="Delete the file"):
         store.account(ACCOUNT)
     store.close()
+
+
+def test_a_file_that_is_damaged_within_says_so_whoever_asks(tmp_path: Path) -> None:
+    with mirrored(tmp_path) as account:
+        account.begin("INBOX")
+        account.add("INBOX", fetched(1, letter("one")))
+        inbox = account.handle("INBOX")
+        account.store.close()
+        blank_out(account_file(tmp_path, ACCOUNT), "copies")
+        account.reopen()
+        mirror = account.mirror
+        for asks in (
+            lambda: mirror.states(inbox),
+            lambda: account.add("INBOX", fetched(2, letter("two"))),
+            lambda: account.store.progress(ACCOUNT),
+        ):
+            with pytest.raises(IndexDamaged):
+                asks()
+        # What does not lie there can be told.
+        assert [inbox] == [mailbox.id for mailbox in mirror.mailboxes()]
+        assert 1 == account.store.status(ACCOUNT).messages
 
 
 def test_a_file_of_a_newer_version_is_refused_and_left_alone(tmp_path: Path) -> None:
