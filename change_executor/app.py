@@ -1,6 +1,7 @@
 """The executor put together: the only place that constructs, and the only one that knows the mover.
 
-Two listeners and one worker in one process: agents' requests and people's clicks write rows, the worker acts on rows.
+Two listeners and a crew of workers in one process: agents' requests and people's clicks write rows, the crew acts on
+rows.
 """
 
 import asyncio
@@ -26,6 +27,7 @@ from change_executor.accepting import ListenerProtocol, counted_by
 from change_executor.checkpoints import Checkpoint
 from change_executor.config import ExecutorSettings
 from change_executor.connections import Connections
+from change_executor.crew import Crew, make_crew
 from change_executor.evidence.reader_link import AccountUnknown, ReaderFailure, ReaderLink
 from change_executor.examine import examine_queues, examined_before
 from change_executor.heads import HeadPublisher, newest_told
@@ -44,7 +46,7 @@ from change_executor.peers import PeerUidGate
 from change_executor.review.app import make_app as make_review
 from change_executor.sign_ins import SignIns
 from change_executor.watch import Watch
-from change_executor.worker import Worker, make_worker, take_worker_lock
+from change_executor.worker import take_worker_lock
 from shared.bounded_http import BACKLOG
 from shared.imap_login import ImapFailure
 from shared.metrics import listener_of, metrics_app
@@ -82,14 +84,14 @@ def serve(settings: ExecutorSettings, checkpoint: Checkpoint = checkpoints.pass_
         mover = Mover(connections)
         _examine(settings, journal, mover)
         _ask_reader(settings)
-        worker = make_worker(journal, settings, mover=mover, connections=connections, log=_log, checkpoint=checkpoint)
-        worker.hold(lock)
+        crew = make_crew(journal, settings, mover=mover, connections=connections, log=_log, checkpoint=checkpoint)
+        crew.hold(lock)
         notifier = Notifier(journal, settings, _log, secrets.token_bytes)
-        watch = Watch(journal, journal_path(settings.journal.url), settings.stop_file, worker.wake, _log)
+        watch = Watch(journal, journal_path(settings.journal.url), settings.stop_file, crew.wake, _log)
         watch.start()
         notifier.start()
         try:
-            asyncio.run(_Serving(settings, journal, worker, deadline).run())
+            asyncio.run(_Serving(settings, journal, crew, deadline).run())
         finally:
             notifier.stop()
             watch.stop()
@@ -151,8 +153,8 @@ class _Server(uvicorn.Server):
 class _Serving:
     """One run: from bound sockets to the last log line."""
 
-    def __init__(self, settings: ExecutorSettings, journal: Journal, worker: Worker, deadline: "_Deadline") -> None:
-        self._settings, self._journal, self._worker, self._deadline = settings, journal, worker, deadline
+    def __init__(self, settings: ExecutorSettings, journal: Journal, crew: Crew, deadline: "_Deadline") -> None:
+        self._settings, self._journal, self._crew, self._deadline = settings, journal, crew, deadline
 
     async def run(self) -> None:
         stop = asyncio.Event()
@@ -171,7 +173,7 @@ class _Serving:
         manager = ServiceManager()
         with (
             _bound(self._settings) as (intake_sockets, review_sockets),
-            signs_of_life(manager, lambda: self._worker.is_alive),
+            signs_of_life(manager, lambda: self._crew.is_alive),
             contextlib.ExitStack() as stack,
         ):
             refusals: Refusals = intake_app.state.refusals
@@ -182,7 +184,7 @@ class _Serving:
             ]
             if (asked_at := listener_of(self._settings.metrics)) is not None:
                 servers.append((_Server(_config(self._metrics(refusals))), [stack.enter_context(asked_at)]))
-            self._worker.start()
+            self._crew.start()
             running = [asyncio.create_task(server.serve(sockets)) for server, sockets in servers]
             stopping = asyncio.create_task(_set(stop))
             ready = asyncio.create_task(_all_listening(servers))
@@ -200,14 +202,14 @@ class _Serving:
             review_app.state.hub.close()
             for server, _ in servers:
                 server.should_exit = True
-            await asyncio.gather(asyncio.to_thread(self._worker.stop), *running)
+            await asyncio.gather(asyncio.to_thread(self._crew.stop), *running)
             stopping.cancel()
             ready.cancel()
 
     def _metrics(self, refusals: Refusals) -> ASGIApp:
         return metrics_app(
             lambda: metrics(self._journal, self._settings, _utc_now, refusals.counted.copy()),
-            lambda: health(self._journal, lambda: self._worker.is_alive),
+            lambda: health(self._journal, lambda: self._crew.is_alive),
         )
 
 

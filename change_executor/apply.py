@@ -4,7 +4,7 @@ A proposal is claimed once; an intent is committed before the first octet of a M
 proven to have happened, or not to have happened, is a doubt that `reconcile` concludes by looking.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol, assert_never
 
@@ -118,14 +118,16 @@ class Apply:
         except (ImapFailure, ConfigurationError) as failure:
             self._wait(proposal_id, State.UNDOING, waiting_for(failure))
 
-    def recover(self) -> None:
-        """Take up what an earlier process left in the middle; call it while no errand of this worker is under way.
+    def recover(self, takes: Callable[[str], bool] = lambda _: True) -> None:
+        """Take up what an earlier process left in the middle, of the queues that the caller takes.
 
+        Call it while no errand of these is under way.
         With an intent that is not concluded: a doubt. Claimed without one: nothing was sent. An undo without one is
         simply done again. Intents of proposals that a person settled are concluded too.
         """
         with self._journal.reading() as connection:
-            left = _in_states(connection, State.APPLYING, State.UNDOING)
+            found = _in_states(connection, State.APPLYING, State.UNDOING)
+            left = [each for each in found if takes(each.queue)]
             doubts = {proposal.id: moves.under_way(connection, proposal.id) is not None for proposal in left}
             settled = moves.settled(connection)
         if settled:

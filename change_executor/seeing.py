@@ -3,6 +3,7 @@
 However many wait for a person's decision: they are asked about by index and not read.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -58,13 +59,13 @@ class Seen:
     stopped: bool
 
 
-def look(journal: Journal, stop_file: Path | None) -> Seen:
-    """Read it. Raises `JournalUnavailable`."""
+def look(journal: Journal, stop_file: Path | None, takes: Callable[[str], bool] = lambda _: True) -> Seen:
+    """Read it, with the proposals of the queues that somebody takes. Raises `JournalUnavailable`."""
     with journal.reading() as connection:
         now = {"now": journal.now()}
         expiry = _NEXT_EXPIRY.first(connection, now)
         return Seen(
-            proposals=[Proposal.from_row(row) for row in _WITH_THE_WORKER.all(connection)],
+            proposals=[Proposal.from_row(row) for row in _WITH_THE_WORKER.all(connection) if takes(row["queue"])],
             over=[row["id"] for row in _OVER.all(connection, now)],
             next_expiry=None if expiry is None else expiry["at"],
             revoked=revoked_with_proposals(connection),

@@ -35,7 +35,7 @@ class _Held:
 
 
 class SignIns:
-    """Remembers the credentials that fail; used on the worker's thread (and at the start, before there is one)."""
+    """Remembers the credentials that fail; each is used by one thread (and at the start, before there are any)."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock

@@ -9,7 +9,8 @@ import os
 import threading
 import time
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -31,7 +32,6 @@ from change_executor.journal.forget import forget_texts, forget_ways_in
 from change_executor.journal.idempotency import forget_keys
 from change_executor.journal.journal import Journal, Proposal, read_proposal
 from change_executor.journal.moves import EXECUTOR
-from change_executor.journal.troubles import User
 from change_executor.lifecycle import Event
 from change_executor.looking import Looker
 from change_executor.outcomes import Outcome, Waiting
@@ -70,10 +70,23 @@ _FOR_SIGNING_IN: Final = frozenset(
 _DONE_IN: Final = (State.APPROVED, State.UNDOING, State.DOUBTFUL, State.UNDO_DOUBTFUL, State.PENDING)
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a worker of several has to itself (`change_executor.crew`): a name, and the queues that it alone `takes`.
+
+    One of them is `first`: it holds the lock and forgets. `ending` is that of all.
+    """
+
+    name: str = "worker"
+    takes: Callable[[str], bool] = lambda _: True
+    first: bool = True
+    ending: threading.Event = field(default_factory=threading.Event)
+
+
 class Worker:
     """Expires, gathers evidence, applies, undoes, reconciles and forgets.
 
-    `start` takes the journal's one worker lock and begins; `stop` sets `ending` and ends within seconds.
+    `start` takes the journal's one worker lock and begins; `stop` sets the share's `ending` and ends within seconds.
     """
 
     def __init__(
@@ -86,7 +99,7 @@ class Worker:
         gather: Gather,
         connections: Connections,
         log: FilteringBoundLogger,
-        ending: threading.Event | None = None,
+        share: Share | None = None,
     ) -> None:
         self._journal = journal
         self._settings = settings
@@ -95,8 +108,9 @@ class Worker:
         self._gather = gather
         self._connections = connections
         self._log = log
+        self._share = Share() if share is None else share
         self._wake = threading.Event()
-        self._ending = ending or threading.Event()
+        self._ending = self._share.ending
         self._thread: threading.Thread | None = None
         self._lock: int | None = None
         self._grace_seconds = GRACE_SECONDS
@@ -115,10 +129,10 @@ class Worker:
     def start(self) -> None:
         """Begin. Raises `ConfigurationError` where another process's worker runs on this journal."""
         assert self._thread is None, "a worker is started once"
-        if self._lock is None:
+        if self._lock is None and self._share.first:
             self._lock = take_worker_lock(self._settings.journal.url)
         self._journal.listen(self._wake.set)
-        self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=self._share.name, daemon=True)
         self._thread.start()
 
     @property
@@ -126,8 +140,11 @@ class Worker:
         """Whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
-    def stop(self) -> bool:
-        """End, and return whether it has ended; a move that is under way gets a few seconds to finish."""
+    def stop(self, *, release: bool = True) -> bool:
+        """End, and return whether it has ended; a move that is under way gets a few seconds to finish.
+
+        Not `release`: the lock stays with this process.
+        """
         if self._thread is None:
             return True
         self._ending.set()
@@ -138,7 +155,7 @@ class Worker:
             self._thread.join(LAST_SECONDS)
         self._journal.unlisten(self._wake.set)
         ended = not self._thread.is_alive()
-        if ended and self._lock is not None:
+        if ended and release and self._lock is not None:
             os.close(self._lock)
             self._lock = None
         return ended
@@ -148,7 +165,8 @@ class Worker:
         seen = self._look()
         if self._put_in_order(seen):
             seen = self._look()
-        self._forget()
+        if self._share.first:
+            self._forget()
         servers, work = Servers(), self._work(seen)
         begun: Counter[State] = Counter()
         for done, proposal in enumerate(work, start=1):
@@ -168,7 +186,7 @@ class Worker:
             self._wake.clear()
             try:
                 seconds = self.pass_once()
-                self._journal.troubles.worked(User.WORKER)
+                self._journal.troubles.worked(self._share.name)
                 self._wake.wait(seconds)
             except JournalUnavailable as error:
                 self._log.error("journal:unavailable", error=str(error), fault=error.fault.value, fix=error.fix)
@@ -179,18 +197,18 @@ class Worker:
                 self._rest(JournalFault.NOT_UNDERSTOOD)
 
     def _rest(self, fault: JournalFault) -> None:
-        self._journal.troubles.failed(User.WORKER, fault, self._journal.now())
+        self._journal.troubles.failed(self._share.name, fault, self._journal.now())
         # Not on the wake: what was committed before the failure has set it.
         self._ending.wait(FIRST_RETRY.total_seconds())
 
     def _look(self) -> Seen:
-        return look(self._journal, self._settings.stop_file)
+        return look(self._journal, self._settings.stop_file, self._share.takes)
 
     def _put_in_order(self, seen: Seen) -> bool:
         """Take up what an earlier life left, end what is over, take back what was revoked; whether anything was."""
         left = seen.settled or any(each.state in (State.APPLYING, State.UNDOING) for each in seen.proposals)
         if left:
-            self._apply.recover()
+            self._apply.recover(self._share.takes)
         self._expire(seen.over)
         # What was in flight when its agent was revoked, and came back unmoved.
         for agent in seen.revoked:
@@ -219,7 +237,8 @@ class Worker:
         return retry is None or not retry.holds(now)
 
     def _attend(self, proposal: Proposal, servers: Servers) -> None:
-        credential, began, opened = self._credential(proposal), time.monotonic(), self._connections.opened_so_far
+        credential, began = self._credential(proposal), time.monotonic()
+        opened = self._connections.opened_so_far(credential or "")
         is_tried = credential not in servers.in_trouble
         try:
             if not is_tried:
@@ -237,7 +256,7 @@ class Worker:
         after = self._read(proposal.id)
         self._tell_waiting(proposal, after)
         if is_tried and after.waiting_code == Waiting.MAIL_SERVER_UNREACHABLE and credential is not None:
-            signed_in = self._connections.opened_so_far > opened
+            signed_in = self._connections.opened_so_far(credential) > opened
             servers.failed(credential, signed_in=signed_in, seconds=time.monotonic() - began)
         if after.state is proposal.state and _wants_work(after):
             self._retry_later(after, counts=is_tried or servers.in_trouble.get(credential or "", False))
@@ -330,12 +349,13 @@ def make_worker(
     connections: Connections,
     log: FilteringBoundLogger,
     checkpoint: Checkpoint = checkpoints.pass_by,
+    share: Share | None = None,
 ) -> Worker:
     """Return the worker of a journal with all that it uses; `mover` opens its sessions through `connections` too."""
-    ending = threading.Event()
+    share = Share() if share is None else share
     look = Looker(connections).session
     reader = ReaderLink(settings.reader.socket, settings.reader.uid)
-    read_octets = partial(read_in_child, cancelled=ending.is_set)
+    read_octets = partial(read_in_child, cancelled=share.ending.is_set)
     return Worker(
         journal,
         settings,
@@ -344,7 +364,7 @@ def make_worker(
         gather=Gather(journal, settings, look, reader, read_octets, checkpoint),
         connections=connections,
         log=log,
-        ending=ending,
+        share=share,
     )
 
 

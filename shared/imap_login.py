@@ -213,11 +213,13 @@ def connect(
     read_seconds: float = READ_SECONDS,
     now: Callable[[], float] = time.time,
     session_seconds: float = math.inf,
+    patience_seconds: float = math.inf,
     answer_octets: int = MOST_ANSWER_OCTETS,
 ) -> GuardedClient:
     """Connect, secure and sign in; the capabilities are asked again after login.
 
-    So long after its beginning the connection is good for nothing any more, however it trickles (`session_seconds`).
+    So long after its beginning the connection is good for nothing any more, however it trickles (`session_seconds`);
+    and so it is once it has taken `patience_seconds` more than its octets need.
     None of its answers may be larger than `answer_octets`.
     `now`: seconds since 1970, for tokens that run out. Raises `ImapFailure`, and `ConfigurationError` for a file that
     cannot be read.
@@ -228,7 +230,9 @@ def connect(
     )
     # The secret is read first: a missing file is the operator's mistake whatever the server does.
     secret = _secret(login, now, where)
-    limits = AnswerLimits(read_seconds, session_seconds=session_seconds, octets=answer_octets)
+    limits = AnswerLimits(
+        read_seconds, session_seconds=session_seconds, patience_seconds=patience_seconds, octets=answer_octets
+    )
     client = _open(login, table, context, where, limits)
     try:
         if login.tls == "starttls":

@@ -46,6 +46,9 @@ class AnswerLimits:
     octets: int = MOST_ANSWER_OCTETS
     # The connection as a whole, whatever is said on it.
     session_seconds: float = math.inf
+    # Of that, what all answers together may take beyond the second for each `octets_a_second` that came: each of them
+    # may come within its time, and a server that drips all the same hold whoever asks for as long as he has questions.
+    patience_seconds: float = math.inf
 
 
 class AnswerReader:
@@ -61,6 +64,7 @@ class AnswerReader:
         self.octets_received = 0
         self._limits, self._monotonic, self._ends = limits, monotonic, ends
         self._buffer = bytearray()
+        self._opened = monotonic()
         self.begin()
 
     def begin(self) -> None:
@@ -110,7 +114,7 @@ class AnswerReader:
     def seconds_left(self) -> float:
         """Return how long the command and its answer may take from now on. Raises TooSlow where that is over."""
         allowed = self._limits.seconds + self._octets / self._limits.octets_a_second
-        left = min(self._began + allowed, self._ends) - self._monotonic()
+        left = min(self._began + allowed, self._over_at()) - self._monotonic()
         if left <= 0:
             raise TooSlow(self._too_slow())
         return left
@@ -124,8 +128,12 @@ class AnswerReader:
         self._keep(chunk)
         return bool(chunk)
 
+    def _over_at(self) -> float:
+        came = self.octets_received / self._limits.octets_a_second
+        return min(self._ends, self._opened + self._limits.patience_seconds + came)
+
     def _too_slow(self) -> str:
-        if self._monotonic() >= self._ends:
+        if self._monotonic() >= self._over_at():
             return "the connection took longer than any may"
         return (
             f"no whole answer within {self._limits.seconds + self._octets / self._limits.octets_a_second:.0f} seconds"

@@ -7,16 +7,12 @@ a damaged page stops only those who read it.
 import threading
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+from typing import Final
 
 from change_executor.errors import JOURNAL_MENDS, JournalFault
 
-
-class User(StrEnum):
-    """Who tells of it."""
-
-    WORKER = "worker"
-    WATCH = "watch"
+# Who watches, beside the workers, who have names of their own.
+WATCH: Final = "watch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +29,20 @@ class Trouble:
 
 
 class Troubles:
-    """The troubles of now, at most one of each user; thread-safe."""
+    """The troubles of now, at most one of each user, by name; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._of: dict[User, Trouble] = {}
+        self._of: dict[str, Trouble] = {}
 
-    def failed(self, user: User, fault: JournalFault, now: datetime) -> bool:
+    def failed(self, user: str, fault: JournalFault, now: datetime) -> bool:
         """Note that a user could not use it; whether that is news."""
         with self._lock:
             before = self._of.get(user)
             self._of[user] = Trouble(fault, now if before is None else before.since)
             return before is None or before.fault is not fault
 
-    def worked(self, user: User) -> None:
+    def worked(self, user: str) -> None:
         """Note that a user could do all that it does with it."""
         with self._lock:
             self._of.pop(user, None)

@@ -27,7 +27,7 @@ from change_executor.config import ExecutorSettings
 from change_executor.errors import JournalFault, JournalUnavailable
 from change_executor.journal import schema
 from change_executor.journal.journal import Journal
-from change_executor.journal.troubles import User
+from change_executor.journal.troubles import WATCH
 from change_executor.notify.channels import Channel, CommandChannel, NtfyChannel, WebhookChannel
 from change_executor.notify.delivery import Delivery
 from change_executor.notify.message import MAX_SUBJECTS, Message, MessageKind, one_line
@@ -122,12 +122,12 @@ class Notifier:
                 self._seen = Picture(tuple(waiting_for_person(connection)), oldest_for_person(connection), wrong)
         except JournalUnavailable as error:
             self._log.error("journal:unavailable", error=str(error), fault=error.fault.value, fix=error.fix)
-            troubles.failed(User.WATCH, error.fault, now)
+            troubles.failed(WATCH, error.fault, now)
         except Exception as error:  # noqa: BLE001 - rows that nobody can read any more are a damage too
             self._log.error("notify:failed", error=type(error).__name__)
-            troubles.failed(User.WATCH, JournalFault.NOT_UNDERSTOOD, now)
+            troubles.failed(WATCH, JournalFault.NOT_UNDERSTOOD, now)
         else:
-            troubles.worked(User.WATCH)
+            troubles.worked(WATCH)
         return replace(self._seen, alarms=(*without_journal(troubles.found()), *self._seen.alarms))
 
     def _run(self) -> None:

@@ -90,6 +90,26 @@ def test_a_connection_ends_in_its_time_however_briskly_its_answers_come(
         reader.readline()
 
 
+def test_answers_that_each_come_in_time_do_not_hold_a_connection_past_what_patience_and_octets_allow(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    near, far = pair
+    clock = Clock()
+    limits = AnswerLimits(seconds=20.0, octets_a_second=100, session_seconds=600.0, patience_seconds=50.0)
+    reader = AnswerReader(near, limits, clock)
+    for at in (19.0, 38.0):
+        reader.begin()
+        clock.now = at
+        far.sendall(b"x" * 98 + b"\r\n")
+        reader.readline()
+    reader.begin()
+    # Of fifty seconds twelve are left, and two for as many hundred octets.
+    assert 14.0 == reader.seconds_left()
+    clock.now = 52.0
+    with pytest.raises(TooSlow, match="longer than any may"):
+        reader.seconds_left()
+
+
 def test_the_next_command_starts_the_clock_anew_and_octets_that_come_give_more_time(
     pair: tuple[socket.socket, socket.socket],
 ) -> None:

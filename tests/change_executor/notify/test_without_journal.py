@@ -17,7 +17,7 @@ from structlog.testing import capture_logs
 
 from change_executor.alarms import AlarmCode
 from change_executor.errors import JOURNAL_MENDS, JournalFault, JournalUnavailable
-from change_executor.journal.troubles import Troubles, User
+from change_executor.journal.troubles import WATCH, Troubles
 from change_executor.lifecycle import Event
 from change_executor.metrics import health, metrics
 from change_executor.notify.notifier import Notifier
@@ -173,7 +173,7 @@ def test_log_page_metric_health_and_receiver_say_so_and_then_that_it_is_over(
 
 def test_what_only_the_worker_finds_is_told_as_well(page: ReviewPage, tmp_path: Path) -> None:
     ann = page.signed_in()
-    page.journal.troubles.failed(User.WORKER, JournalFault.DAMAGED, page.clock())
+    page.journal.troubles.failed("worker", JournalFault.DAMAGED, page.clock())
     answer = health(page.journal, lambda: True)
     assert (False, "damaged") == (answer.is_well, answer.details["fault"])
     assert (
@@ -190,17 +190,17 @@ def test_what_only_the_worker_finds_is_told_as_well(page: ReviewPage, tmp_path: 
 
 def test_a_trouble_counts_from_when_the_first_of_its_users_had_it_until_none_has() -> None:
     troubles, times = Troubles(), [datetime(2026, 11, 30, 12, minute, tzinfo=UTC) for minute in range(3)]
-    assert troubles.failed(User.WATCH, JournalFault.FULL, times[0])
-    assert not troubles.failed(User.WATCH, JournalFault.FULL, times[1])
-    assert troubles.failed(User.WORKER, JournalFault.DAMAGED, times[2])
+    assert troubles.failed(WATCH, JournalFault.FULL, times[0])
+    assert not troubles.failed(WATCH, JournalFault.FULL, times[1])
+    assert troubles.failed("worker", JournalFault.DAMAGED, times[2])
     found = troubles.found()
     assert found is not None
     assert (JournalFault.FULL, times[0]) == (found.fault, found.since)
-    troubles.worked(User.WATCH)
+    troubles.worked(WATCH)
     found = troubles.found()
     assert found is not None
     assert (JournalFault.DAMAGED, times[2]) == (found.fault, found.since)
-    troubles.worked(User.WORKER)
+    troubles.worked("worker")
     assert troubles.found() is None
 
 
