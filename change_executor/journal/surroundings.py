@@ -27,16 +27,16 @@ class Surroundings:
     """Other proposals around one, newest first and at most `MAX_NAMED`, each with how many there are.
 
     `earlier`: ended ones for the same message in the queue. `in_thread`: pending ones for other messages of the thread.
-    `sender_moved` counts other messages of the sender that had been moved, and were not moved back, when this one was
+    `sender_moved` says whether another message of the sender had been moved, and was not moved back, when this one was
     proposed; None where the message has not one sender. `anything_moved` says whether any message had been by then.
-    What is decided while somebody works through a batch changes neither.
+    What is decided while somebody works through a batch changes neither. Neither takes longer the more were moved.
     """
 
     earlier: tuple[str, ...]
     earlier_count: int
     in_thread: tuple[str, ...]
     in_thread_count: int
-    sender_moved: int | None
+    sender_moved: bool | None
     anything_moved: bool
 
 
@@ -120,17 +120,18 @@ def _moved_before(proposal: Proposal) -> Select[tuple[str]]:
     )
 
 
-def _sender_moved(connection: Connection, proposal: Proposal) -> int | None:
+def _sender_moved(connection: Connection, proposal: Proposal) -> bool | None:
     table = schema.evidence.c
     mine = connection.execute(
         select(table.id, table.sender_sha256, table.octets_sha256).where(table.id == proposal.evidence)
     ).first()
     if mine is None or mine.sender_sha256 is None:
         return None
+    # Of each of the sender's: joined, SQLite would walk all that was ever moved.
+    was_moved = _moved_before(proposal).where(schema.proposals.c.id == table.proposal).exists()
     of_sender = (
-        _moved_before(proposal)
-        .join(schema.evidence, table.proposal == schema.proposals.c.id)
-        .where(table.sender_sha256 == mine.sender_sha256, table.octets_sha256 != mine.octets_sha256)
-        .with_only_columns(func.count(table.octets_sha256.distinct()))
+        select(table.id)
+        .where(table.sender_sha256 == mine.sender_sha256, table.octets_sha256 != mine.octets_sha256, was_moved)
+        .limit(1)
     )
-    return connection.execute(of_sender).scalar_one()
+    return connection.execute(of_sender).first() is not None

@@ -366,7 +366,7 @@ def notices(around: Surroundings) -> list[str]:
     """Return what the record of earlier decisions says against hurrying."""
     found = []
     # Before anything was moved every sender is new, and that tells nothing.
-    if around.sender_moved == 0 and around.anything_moved:
+    if around.sender_moved is False and around.anything_moved:
         found.append("A new sender: when this was proposed, no earlier message of this sender had been moved here.")
     if around.in_thread_count:
         waits = counted(around.in_thread_count, "other message of its thread waits", "others of its thread wait")
