@@ -1,6 +1,7 @@
 """From a fetched message to all that the store keeps of it. Pure: no database here, so it runs before the lock."""
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -34,6 +35,7 @@ from shared.message import (
 from shared.message.addresses import Address, parse_groups
 from shared.message.headers import unfolded
 from shared.message.html import html_to_text
+from shared.message.reading import Link
 from shared.message.sign_in import is_sign_in_mail
 
 # The metadata properties that follow from the header (RFC 8621 §4.1), ready as JSON for lists of messages.
@@ -63,6 +65,9 @@ _SHAPE: Final = 1
 
 # A thread of thousands is a machine's. Ids past this only cost; the newest references stand last and count most.
 _MAX_LINKS: Final = 200
+
+# As the readable text of HTML shows where a link leads, behind what it says.
+_TARGET: Final = re.compile(r" ?<([^<>\s]++)>")
 
 _AS_WRITTEN: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -124,7 +129,7 @@ def read(
     attached = octets is not None and has_attachment(message)
     size = fetched.size if octets is None else len(octets)
     readable = readable_text(message)
-    searched = tuple(searched_texts(message, readable))
+    texts = tuple(_texts(message, readable))
     preview = "" if kept is Keep.METADATA else preview_of(readable)
     summary |= {"preview": preview, "blobId": names.blob_id, "size": size, "hasAttachment": attached}
     subject = _text(message, "Subject")
@@ -140,7 +145,7 @@ def read(
         subject_order=sort_order(base_subject(subject))[:_MAX_ORDER_CHARACTERS],
         summary=pack_summary(summary),
         document=_document(message, kept, has_body=octets is not None),
-        words=_words(message, subject, () if kept is Keep.METADATA else searched),
+        words=_words(message, subject, () if kept is Keep.METADATA else _searched(texts)),
         kept=kept,
         message_ids=_linking_ids(summary),
         thread_subject=thread_subject(subject),
@@ -148,7 +153,7 @@ def read(
         blob_handles=blobs.handles_of(message) if octets is not None else (),
         sender=sender,
         sender_domain=sender_domain,
-        signs_in=_signs_in(subject, readable, searched),
+        signs_in=_signs_in(subject, readable, texts),
     )
 
 
@@ -173,13 +178,13 @@ def words_of(message: Message) -> tuple[str, ...]:
 def signs_in(message: Message) -> bool:
     """Whether a message, kept or whole, holds what signs somebody in."""
     readable = readable_text(message)
-    return _signs_in(_text(message, "Subject"), readable, tuple(searched_texts(message, readable)))
+    return _signs_in(_text(message, "Subject"), readable, tuple(_texts(message, readable)))
 
 
-def _signs_in(subject: str, readable: ReadableText, searched: Sequence[str]) -> bool:
+def _signs_in(subject: str, readable: ReadableText, texts: Sequence["_Text"]) -> bool:
     # The alternative that is not the readable one is shown by JMAP all the same; where its links lead stands in it.
     links = [link.target for link in readable.links]
-    return any(is_sign_in_mail(subject, text, () if number else links) for number, text in enumerate(searched))
+    return any(is_sign_in_mail(subject, each.text, () if number else links) for number, each in enumerate(texts))
 
 
 def threading_of(header: bytes) -> tuple[tuple[str, ...], str]:
@@ -270,20 +275,41 @@ def _address_text(address: Address) -> str:
     return f"{address.name or ''} {address.email}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text that somebody reads, and the links of it whose targets it shows."""
+
+    text: str
+    links: tuple[Link, ...] = ()
+
+    def without_targets(self) -> str:
+        """The text without where its links lead: that is an attribute of HTML (RFC 8621 §4.4.1), and parts a phrase."""
+        targets = {link.target for link in self.links}
+        return _TARGET.sub(lambda found: " " if found[1] in targets else found[0], self.text) if targets else self.text
+
+
 def searched_texts(message: Message, readable: ReadableText) -> Iterator[str]:
     """Yield what a search in the body looks through: the readable text, the other alternative's, and HTML's titles."""
-    yield readable.text
+    return (each.without_targets() for each in _texts(message, readable))
+
+
+def _searched(texts: Iterable[_Text]) -> tuple[str, ...]:
+    return tuple(each.without_targets() for each in texts)
+
+
+def _texts(message: Message, readable: ReadableText) -> Iterator[_Text]:
+    yield _Text(readable.text, readable.links)
     titles = list(readable.titles)
     if readable.choice in _STUB_WITH_WORDS:
         plain_parts = [part for part in body_lists(message).text_body if part.type == "text/plain"]
-        yield "\n".join(body_value(part).value for part in plain_parts)
+        yield _Text("\n".join(body_value(part).value for part in plain_parts))
     if readable.source is TextSource.PLAIN:
         html_parts = [part for part in body_lists(message).html_body if part.type == "text/html"]
         others = [html_to_text(body_value(part).value) for part in html_parts]
-        yield "\n".join(each.text for each in others)
+        yield _Text("\n".join(each.text for each in others), tuple(link for each in others for link in each.links))
         titles += (title for each in others for title in each.titles)
     if titles:
-        yield "\n".join(titles)
+        yield _Text("\n".join(titles))
 
 
 def _body_words(searched: Sequence[str]) -> str:

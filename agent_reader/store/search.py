@@ -21,9 +21,9 @@ from agent_reader.store import document, packing, tokens
 from shared.message import Message
 
 # Raised whenever the table's shape, the folding or the tokens change: the table is then made anew at the next start.
-SHAPE: Final = 12
+SHAPE: Final = 13
 # Where words are folded as they are now, and the header's tokens stand with them.
-_SHAPE_WITH_THESE_WORDS: Final = 12
+_SHAPE_WITH_THESE_WORDS: Final = 13
 
 
 class Column(StrEnum):

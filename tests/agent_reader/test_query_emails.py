@@ -27,14 +27,17 @@ INVOICE = with_attachment("Please pay invoice 2026-0042 now.", subject="Invoice"
 HTML = letter(
     "<html><head><title>secrettitle</title><style>.stylish{}</style></head><body><p title='titleword'>Visible words</p>"
     "<div style='display:none' title='hiddentitle'>hiddenwords</div><script>scripted()</script><!-- commented -->"
-    "<img alt='altword' src='http://tracker.example/pixel'></body></html>",
+    "<img alt='altword' src='http://tracker.example/pixel'><p>Follow <a href='https://target.example/?go'>this</a> to "
+    "read &lt;https://written.example&gt;</p></body></html>",
     subject="Newsletter",
     sender='"Shop, News" <news@shop.example>',
     content_type="text/html; charset=utf-8",
 )
 BOTH = letter(
-    "--b\r\nContent-Type: text/plain\r\n\r\nplainword only here, and enough of it to be a text of its own.\r\n"
-    "--b\r\nContent-Type: text/html\r\n\r\n<p title='richtitle'>richword only here</p>\r\n--b--",
+    "--b\r\nContent-Type: text/plain\r\n\r\nplainword only here, and enough of it to be a text of its own "
+    "<https://plain.example>.\r\n"
+    "--b\r\nContent-Type: text/html\r\n\r\n<p title='richtitle'><a href='//targets.example'>richword</a> only here"
+    "</p>\r\n--b--",
     subject="Two ways",
     to="carol@example.net",
     headers={"Cc": '"Kitchen staff": Dan <dan@example.net>;', "CC": "frank@x.org", "Bcc": "eve@example.net"},
@@ -100,6 +103,14 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
         ({"text": "div"}, []),
         ({"text": "img"}, []),
         ({"text": "tracker"}, []),
+        # Where a link leads is an attribute, and parts no phrase; what somebody wrote is found.
+        ({"text": "'follow this to read'"}, [HTML]),
+        ({"text": "target.example"}, []),
+        ({"text": "go"}, []),
+        ({"text": "written.example"}, [HTML]),
+        ({"text": "targets.example"}, []),
+        ({"text": "'richword only'"}, [BOTH]),
+        ({"text": "plain.example"}, [BOTH]),
         ({"text": "plainword"}, [BOTH]),
         ({"text": "'of its own'"}, [BOTH]),
         # Nobody wrote one after the other.
