@@ -282,19 +282,23 @@ class _Text:
     text: str
     links: tuple[Link, ...] = ()
 
-    def without_targets(self) -> str:
-        """The text without where its links lead: that is an attribute of HTML (RFC 8621 §4.4.1), and parts a phrase."""
+    def as_searched(self) -> str:
+        """The text without what its sender did not write as text (RFC 8621 §4.4.1).
+
+        That is where links lead, an attribute of HTML, and the word for a picture, which is ours.
+        """
         targets = {link.target for link in self.links}
-        return _TARGET.sub(lambda found: " " if found[1] in targets else found[0], self.text) if targets else self.text
+        text = _TARGET.sub(lambda found: " " if found[1] in targets else found[0], self.text) if targets else self.text
+        return text.replace("[image: ", "[")
 
 
 def searched_texts(message: Message, readable: ReadableText) -> Iterator[str]:
     """Yield what a search in the body looks through: the readable text, the other alternative's, and HTML's titles."""
-    return (each.without_targets() for each in _texts(message, readable))
+    return (each.as_searched() for each in _texts(message, readable))
 
 
 def _searched(texts: Iterable[_Text]) -> tuple[str, ...]:
-    return tuple(each.without_targets() for each in texts)
+    return tuple(each.as_searched() for each in texts)
 
 
 def _texts(message: Message, readable: ReadableText) -> Iterator[_Text]:

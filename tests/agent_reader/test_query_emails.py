@@ -107,6 +107,7 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mirrored]:
         ({"text": "'follow this to read'"}, [HTML]),
         ({"text": "target.example"}, []),
         ({"text": "go"}, []),
+        ({"text": "image"}, []),
         ({"text": "written.example"}, [HTML]),
         ({"text": "targets.example"}, []),
         ({"text": "'richword only'"}, [BOTH]),
