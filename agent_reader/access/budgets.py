@@ -27,6 +27,15 @@ class _Spent:
         while self.by_minute and self.by_minute[0][0] <= before:
             self.total -= self.by_minute.popleft()[1]
 
+    def bring_back(self, minute: datetime) -> None:
+        """Count what went out in later minutes as of this one: the clock was ahead, and an hour ends in an hour."""
+        ahead = 0
+        while self.by_minute and self.by_minute[-1][0] > minute:
+            ahead += self.by_minute.pop()[1]
+        if ahead:
+            self.total -= ahead
+            self.add(minute, ahead)
+
     def add(self, minute: datetime, octets: int) -> None:
         if self.by_minute and self.by_minute[-1][0] >= minute:
             at, before = self.by_minute.pop()
@@ -87,6 +96,7 @@ class Budgets:
             if before:
                 spent.add(self._minute(), before)
         spent.forget(now - _WINDOW)
+        spent.bring_back(self._minute())
         return spent
 
     def _minute(self) -> datetime:

@@ -138,6 +138,11 @@ def _rate(connection: apsw.Connection, now: datetime, minute: int) -> float:
 def note_intake(writing: Writing, *, messages: int = 0, octets: int = 0) -> None:
     """Count the messages that came in, and the octets that the server sent; what is older than a day is forgotten."""
     minute = writing.now // 60
+    # What a clock that was ahead has dated is of this minute: it would count towards the day until that time comes.
+    ahead = writing.connection.execute("SELECT sum(octets) FROM intake WHERE minute > ?", (minute,)).get
+    if ahead is not None:
+        writing.connection.execute("DELETE FROM intake WHERE minute > ?", (minute,))
+        octets += int(ahead)
     writing.connection.execute(
         "INSERT INTO intake (minute, messages, octets) VALUES (?, ?, ?) "
         "ON CONFLICT (minute) DO UPDATE SET messages = messages + excluded.messages, octets = octets + excluded.octets",

@@ -42,8 +42,8 @@ class Standing:
     failure: Failure | None
 
     def is_fresh(self, now: datetime) -> bool:
-        """Whether a whole round ended lately and none has failed since."""
-        return self.failure is None and self.settled_at is not None and now - self.settled_at <= _FRESH_WITHIN
+        """Whether a whole round ended lately and none has failed since; one that is yet to come tells nothing."""
+        return self.failure is None and self.settled_at is not None and abs(now - self.settled_at) <= _FRESH_WITHIN
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,8 @@ class Memory:
             self.opened_at = now
         if self.caught_up is None or self.caught_up.status != status or self.opened_at is None:
             return False
-        return self.is_complete and now - self.opened_at < _OPENED_AT_LEAST_EVERY
+        # Whichever way the clock went.
+        return self.is_complete and abs(now - self.opened_at) < _OPENED_AT_LEAST_EVERY
 
 
 @dataclass(slots=True)
