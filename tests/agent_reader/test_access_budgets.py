@@ -63,6 +63,30 @@ def test_an_answer_past_the_budget_is_refused_with_the_time_until_it_fits(access
     assert [600, 300, 101] == [line.octets for line in access.lines(agent=None, since=None, email_id=None, limit=9)]
 
 
+@pytest.mark.parametrize("second", [0, 1, 30, 59])
+def test_an_hour_is_no_shorter_than_an_hour_and_a_minute_longer_at_most(
+    access: Access, clock: Moment, second: int
+) -> None:
+    start = clock.now = NOW + timedelta(seconds=second)
+    # To the octet.
+    assert _read(access, 1_000) is None
+    assert _read(access, 1) is not None
+    clock.now = start + HOUR - timedelta(microseconds=1)
+    assert _read(access, 1) is not None
+    clock.now = start + HOUR + timedelta(minutes=1)
+    assert _read(access, 1_000) is None
+
+
+def test_what_goes_out_after_the_clock_went_back_is_counted_still(access: Access, clock: Moment) -> None:
+    assert _read(access, 600) is None
+    clock.now = NOW - timedelta(minutes=10)
+    assert _read(access, 400) is None
+    clock.now = NOW + timedelta(minutes=50)
+    assert _read(access, 1) is not None
+    clock.now = NOW + HOUR + timedelta(minutes=1)
+    assert _read(access, 1_000) is None
+
+
 def test_an_answer_that_no_hour_has_room_for_says_so(access: Access) -> None:
     refused = _read(access, 1_001)
     assert refused is not None

@@ -113,6 +113,10 @@ def test_each_view_holds_what_is_seen_alone_whatever_the_statements_join(account
             assert [None] == [each for (each,) in snapshot.connection.execute("SELECT expected FROM mailboxes")]
             failure = snapshot.connection.execute("SELECT failure_code, failure_detail, failure_fix FROM account")
             assert [("mailbox_refused", None, None)] == failure.fetchall()
+    # Nor how many there are where only what signs somebody in is withheld; who sees everything may know.
+    for scope, numbers in ((Scope(), {None}), (WHOLE, {5})):
+        with account.store.snapshot(ACCOUNT, scope) as snapshot:
+            assert numbers == {each for (each,) in snapshot.connection.execute("SELECT expected FROM mailboxes")}
 
 
 def test_the_threads_of_many_hits_are_counted_among_what_is_seen(account: Mirrored) -> None:

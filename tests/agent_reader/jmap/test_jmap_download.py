@@ -85,6 +85,18 @@ async def test_what_is_not_there_has_one_answer(standing: House, path: str) -> N
     assert "application/problem+json" == response.headers["content-type"]
 
 
+@pytest.mark.statement("177")
+async def test_asking_for_an_account_that_is_none_makes_no_file(served: House, tmp_path: Path) -> None:
+    before = _files(tmp_path)
+    for account in ("nobody", "..%2F..%2Fnobody", "x%00y"):
+        assert 404 == (await get(served, f"/jmap/download/{account}/{blob_of(MIXED)}/a.eml")).status_code
+    assert before == _files(tmp_path)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
+
+
 async def test_a_message_that_the_server_has_no_more_is_not_there(served: House) -> None:
     served.shelf.octets.clear()
     response = await get(served, url(blob_of(MIXED)))
@@ -161,7 +173,7 @@ def without_digest(served: House, content: bytes) -> str:
     return "B" + unprovable_email_id(inbox.id, 7, 50)
 
 
-@pytest.mark.statement("183")
+@pytest.mark.statement("178", "183")
 async def test_a_download_is_on_record_with_its_message(served: House) -> None:
     await get(served, url(blob_of(PICTURE)))
     ((_, line),) = served.access.reads("clerk")

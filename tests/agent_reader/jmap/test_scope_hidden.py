@@ -145,6 +145,7 @@ async def test_a_blob_is_given_to_who_sees_all_of_its_message_and_is_none_for_ot
                     assert never[:ways] == found, (letter.number, blob_id)
 
 
+@pytest.mark.statement("177")
 async def test_a_blob_of_an_account_outside_is_none_however_it_is_asked_for(here: World) -> None:
     letter = Letter(99, ("INBOX",), attached=True)
     here.put_elsewhere(letter)

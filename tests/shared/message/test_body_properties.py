@@ -95,7 +95,11 @@ def test_the_preview_says_something() -> None:
     )
     assert preview(parse(entity("text/html", html))) == "The van comes at nine."
     assert preview(parse(entity("application/pdf", "x"))) == ""
-    assert len(preview(parse(entity("text/plain", "word " * 1_000)))) <= 256
+    # As long as it may be, white space collapsed to its end.
+    assert [*["ab"] * 85, "a"] == preview(parse(entity("text/plain", "ab \t\r\n\u00a0" * 1_000))).split(" ")
+    assert "x" * 256 == preview(parse(entity("text/plain", "x" * 300)))
+    for message in (parse(entity("application/pdf", "x")), parse(entity("text/plain", " \r\n"))):
+        assert {"preview": ""} == email_json(message, properties=["preview"])
 
 
 def test_a_preview_skips_pictures_and_drawn_rules_unless_there_is_nothing_else() -> None:

@@ -57,6 +57,10 @@ def test_an_attached_message_is_a_leaf_with_its_exact_octets() -> None:
     [
         (b"preamble\r\n--b\r\n\r\nA\r\n--b--\r\nepilogue", [b"A"]),
         (b"--b\n\nA\n--b\n\nB\n--b--\n", [b"A", b"B"]),
+        # What comes after the end is the epilogue, whatever it looks like.
+        (b"--b\r\n\r\nA\r\n--b--\r\n--b\r\n\r\nB\r\n", [b"A"]),
+        # A line break before a delimiter may be of one octet where the others are of two.
+        (b"--b\r\n\r\nA\n--b--\r\n", [b"A"]),
         (b"--b\r\n\r\nA\r\n--b", [b"A", b""]),
         (b"--b\r\n\r\nA", [b"A"]),
         (b"--b \t\r\n\r\nA\r\n--b-- \r\n", [b"A"]),
