@@ -1,17 +1,20 @@
 """What was decided before about the same message, its thread and its sender: the latest, newest first.
 
-Found in the texts that are still kept; older decisions are in the log, without their texts.
+As far as texts are still kept; older decisions are in the log, without their texts. Texts are read of those that are
+shown alone, and no question walks all that was ever decided.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, RowMapping, or_, select
+from sqlalchemy import ColumnElement, Connection, RowMapping, func, or_, select
 
 from change_executor.journal import schema
 from change_executor.journal.journal import Proposal
 from change_executor.journal.surroundings import Surroundings, read_surroundings
+from change_executor.lifecycle import OPEN
 from change_executor.review.case import Case
 from shared.proposal import State
 
@@ -32,7 +35,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """`thread`: about messages that share a Message-ID with this one, or are it; `sender`: of the same first sender.
+    """`thread`: about messages that share a Message-ID with this one, or are it; `sender`: of its one sender.
 
     `around` is what is known whether or not texts are kept.
     """
@@ -44,37 +47,45 @@ class Earlier:
 
 def read_earlier(connection: Connection, case: Case) -> Earlier:
     """Return the earlier decisions that bear on a case."""
-    mine = case.reading
-    marks = set(mine.thread) if mine is not None else set()
-    sender = mine.sender[0] if mine is not None and mine.sender else None
     same = select(schema.proposals).where(
         _columns.email_id == case.proposal.email_id, _columns.queue == case.proposal.queue
     )
     found = {
-        row["id"]: Decided(Proposal.from_row(row), mine.subject if mine is not None else "")
+        row["id"]: Decided(Proposal.from_row(row), case.reading.subject if case.reading is not None else "")
         for row in connection.execute(same.order_by(_columns.created_at.desc()).limit(_SHOWN + 1)).mappings()
         if row["id"] != case.proposal.id
     }
-    thread, of_sender = list(found.values()), []
-    for proposal, reading in _latest(connection, case.proposal.id):
-        decided = Decided(proposal, str(reading.get("subject", "")))
-        if proposal.id not in found and marks & set(_list(reading.get("thread"))):
-            thread.append(decided)
-        elif sender is not None and sender in _list(reading.get("sender"))[:1]:
-            of_sender.append(decided)
-    return Earlier(thread[:_SHOWN], of_sender[:_SHOWN], read_surroundings(connection, case.proposal))
+    threads = schema.threads.c
+    marks = select(threads.id_sha256).where(threads.proposal == case.proposal.id)
+    tied = _columns.id.in_(select(threads.proposal).where(threads.id_sha256.in_(marks)))
+    thread = [*found.values(), *_decided(connection, tied, {case.proposal.id, *found})]
+    sender = None if case.evidence is None else case.evidence.sender_sha256
+    left_out = {case.proposal.id, *(each.proposal.id for each in thread)}
+    of_sender = [] if sender is None else _decided(connection, _is_of(sender), left_out)
+    return Earlier(thread[:_SHOWN], of_sender, read_surroundings(connection, case.proposal))
 
 
-def _latest(connection: Connection, proposal_id: str) -> list[tuple[Proposal, dict[str, Any]]]:
+def _is_of(sender_sha256: str) -> ColumnElement[bool]:
+    ended = _columns.ended_at.is_not(None)
+    latest = select(_columns.id).where(ended).order_by(_columns.ended_at.desc()).limit(_LOOKED_THROUGH)
+    of_one = schema.evidence.alias()
+    # Not by the index of senders: of one there may be any number.
+    its_sender = select(func.coalesce(of_one.c.sender_sha256, "")).where(of_one.c.id == _columns.evidence)
+    among = _columns.id.in_(latest) | (~ended & _columns.state.in_([state.value for state in sorted(OPEN)]))
+    return among & (its_sender.scalar_subquery() == sender_sha256)
+
+
+def _decided(connection: Connection, which: ColumnElement[bool], left_out: Iterable[str]) -> list[Decided]:
     texts = schema.texts
     rows = connection.execute(
         select(schema.proposals, texts.c.text)
         .join(texts, (texts.c.proposal == _columns.id) & (texts.c.kind == "reading"))
-        .where(_columns.id != proposal_id, or_(_columns.ended_at.is_not(None), _columns.decided_at.is_not(None)))
+        .where(which, _columns.id.not_in(left_out))
+        .where(or_(_columns.ended_at.is_not(None), _columns.decided_at.is_not(None)))
         .order_by(_columns.ended_at.desc())
-        .limit(_LOOKED_THROUGH)
+        .limit(_SHOWN)
     ).mappings()
-    return [(_proposal(row), _object(row["text"])) for row in rows]
+    return [Decided(_proposal(row), str(_object(row["text"]).get("subject", ""))) for row in rows]
 
 
 def _proposal(row: RowMapping) -> Proposal:
@@ -88,7 +99,3 @@ def _object(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[str]:
-    return [str(each) for each in value] if isinstance(value, list) else []

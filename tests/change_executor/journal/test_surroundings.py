@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from change_executor.journal import evidence, moves, schema
-from change_executor.journal.journal import read_proposal
-from change_executor.journal.surroundings import read_surroundings, sender_digest
+from change_executor.journal.surroundings import sender_digest
 from change_executor.lifecycle import Event
+from change_executor.review.case import read_case
+from change_executor.review.earlier import read_earlier
 from tests.change_executor.journal.clock import MovableClock, new_proposal
 from tests.change_executor.journal.filled import intent, seen
+from tests.change_executor.settings import settings_in
 
 if TYPE_CHECKING:
     import sqlite3
+    from pathlib import Path
 
+    from change_executor.config import ExecutorSettings
     from change_executor.journal.journal import Journal
 
 ALERTS, ANN = sender_digest("alerts@example.org"), sender_digest("ann@example.org")
@@ -48,8 +52,8 @@ def moved(journal: Journal, first: int, count: int) -> None:
                 writing.connection.execute(table.insert().values({**row, **like}))
 
 
-def steps(journal: Journal, proposal: str) -> tuple[int, bool | None]:
-    """How many hundreds of steps SQLite takes for it, and whether the sender's mail had been moved."""
+def steps(journal: Journal, settings: ExecutorSettings, proposal: str) -> tuple[int, bool | None]:
+    """How many hundreds of steps SQLite takes for what a page says of it, and whether the sender's mail was moved."""
     taken = 0
 
     def one_more() -> int:
@@ -58,23 +62,26 @@ def steps(journal: Journal, proposal: str) -> tuple[int, bool | None]:
         return 0
 
     with journal.reading() as connection:
-        row = read_proposal(connection, proposal)
+        case = read_case(connection, settings, proposal)
         driver: sqlite3.Connection = connection.connection.driver_connection  # type: ignore[assignment]  # SQLite's
         driver.set_progress_handler(one_more, 100)
-        around = read_surroundings(connection, row)
+        around = read_earlier(connection, case).around
         driver.set_progress_handler(None, 0)
     return taken, around.sender_moved
 
 
 @pytest.mark.parametrize(("sender", "known"), [(ALERTS, True), (ANN, False)], ids=["known", "new"])
 def test_a_sender_of_whom_much_was_moved_makes_no_page_slower(
-    journal: Journal, clock: MovableClock, sender: str, *, known: bool
+    journal: Journal, clock: MovableClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sender: str, *, known: bool
 ) -> None:
+    # As many as are looked through whatever there is; the others are what must not be.
+    monkeypatch.setattr("change_executor.review.earlier._LOOKED_THROUGH", 2)
+    settings = settings_in(tmp_path)
     moved(journal, 1, 2)
     clock.advance(minutes=1)
-    few = steps(journal, looked_at(journal, 9_001, sender))
+    few = steps(journal, settings, looked_at(journal, 9_001, sender))
     moved(journal, 1_001, MANY)
     clock.advance(minutes=1)
-    many = steps(journal, looked_at(journal, 9_002, sender))
+    many = steps(journal, settings, looked_at(journal, 9_002, sender))
     assert (known, known) == (few[1], many[1])
     assert many[0] <= few[0] + 3
