@@ -93,3 +93,11 @@ def test_no_module_opens_a_socket_to_a_mail_server_but_through_the_guarded_login
         if "IMAPClient(" in (CHECKOUT / name).read_text(encoding="utf-8").replace("(imapclient.IMAPClient)", "")
     }
     assert {"shared/imap_login.py"} >= making
+
+
+def test_the_power_of_the_system_reads_in_one_sitting() -> None:
+    """What may happen, what is allowed, what does it, and the only code that can."""
+    texts = [
+        (CHECKOUT / f"change_executor/{name}.py").read_text() for name in ("lifecycle", "policy", "apply", "mover")
+    ]
+    assert sum(len(text.splitlines()) for text in texts) < 900
