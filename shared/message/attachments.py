@@ -87,7 +87,11 @@ _FORMS: Final = {
     "text/vcard": AttachmentForm.CARD,
     "text/x-vcard": AttachmentForm.CARD,
     "text/directory": AttachmentForm.CARD,
+    "application/json": AttachmentForm.PLAIN,
+    "application/xml": AttachmentForm.PLAIN,
 }
+# RFC 6839 §3.1, RFC 7303 §4.2: text for programs that people read too, invoices above all.
+_PLAIN_SUFFIXES: Final = ("+json", "+xml")
 
 # Senders that do not know a file call it application/octet-stream; then its name's end counts.
 _UNKNOWN_TYPES: Final = frozenset({"application/octet-stream", "application/x-unknown", "application/unknown"})
@@ -96,6 +100,8 @@ _FORMS_BY_ENDING: Final = {
     "text": AttachmentForm.PLAIN,
     "md": AttachmentForm.PLAIN,
     "log": AttachmentForm.PLAIN,
+    "json": AttachmentForm.PLAIN,
+    "xml": AttachmentForm.PLAIN,
     "htm": AttachmentForm.HTML,
     "html": AttachmentForm.HTML,
     "csv": AttachmentForm.TABLE,
@@ -160,6 +166,8 @@ def _form_of(part: Part) -> AttachmentForm | AttachmentOutcome:
         return AttachmentOutcome.MESSAGE
     # RFC 3464 §2, RFC 8098 §3: the reports' fields are lines of text.
     if part.type.startswith(("text/", "message/")):
+        return AttachmentForm.PLAIN
+    if part.type.startswith("application/") and part.type.endswith(_PLAIN_SUFFIXES):
         return AttachmentForm.PLAIN
     if part.type in _UNKNOWN_TYPES and ending in _DOCUMENT_ENDINGS:
         return AttachmentOutcome.NOT_READABLE_YET

@@ -185,6 +185,7 @@ def test_a_card_is_readable_in_its_new_and_its_old_form() -> None:
         ("application/octet-stream", "a.exe", AttachmentOutcome.NOT_TEXT),
         ("application/octet-stream", "csv", AttachmentOutcome.NOT_TEXT),
         ("image/png", "a.txt", AttachmentOutcome.NOT_TEXT),
+        ("image/svg+xml", "a.svg", AttachmentOutcome.NOT_TEXT),
         ("message/rfc822", "a.eml", AttachmentOutcome.MESSAGE),
     ],
 )
@@ -212,6 +213,23 @@ def test_a_file_that_its_sender_did_not_know_is_read_by_the_end_of_its_name(
 ) -> None:
     found = read("application/octet-stream", body, named(name))
     assert (AttachmentOutcome.TEXT, form) == (found.outcome, found.form)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "name"),
+    [
+        ("application/xml", "invoice.xml"),
+        ("application/json; charset=utf-8", "a"),
+        ("application/ld+json", "a"),
+        ("application/rss+xml", "a"),
+        ("application/octet-stream", "invoice.XML"),
+        ("application/octet-stream", "a.json"),
+    ],
+)
+def test_text_for_programs_is_text(content_type: str, name: str) -> None:
+    found = read(content_type, "<total>12 \u20ac</total>", named(name))
+    assert (AttachmentOutcome.TEXT, AttachmentForm.PLAIN) == (found.outcome, found.form)
+    assert ("<total>12 \u20ac</total>", False) == (found.text.strip(), found.is_encoding_problem)
 
 
 @pytest.mark.parametrize("octets", [b"\x89PNG\r\n\x1a\n", b"words\0and more", b"\xff\xfe\xfa" * 5])
