@@ -87,7 +87,8 @@ class HeadPublisher:
 
     def _run(self) -> None:
         while not self._ending.is_set():
-            self._committed.wait(self._every_seconds if self._unwritten else None)
+            # Commands of other processes commit too, and are not heard here; and a line may still be to be written.
+            self._committed.wait(self._every_seconds)
             self._committed.clear()
             if self._ending.is_set():
                 return

@@ -23,6 +23,7 @@ from structlog.testing import capture_logs
 from change_executor.audit import Fault, verify
 from change_executor.errors import JournalUnavailable
 from change_executor.heads import OPENED, TOLD, HeadPublisher, heads_together, newest_told, published_heads
+from change_executor.journal.open import open_journal
 from shared.settings import ConfigurationError
 from tests.change_executor.journal.clock import MovableClock, new_proposal
 from tests.change_executor.journal.test_group import until
@@ -113,6 +114,16 @@ def test_a_commit_without_an_event_tells_nothing_again(journal: Journal, heads: 
     telling._tell(TOLD)
     telling.close()
     assert [1, 2] == [line["events"] for line in lines(heads)]
+
+
+def test_what_a_command_of_another_process_committed_is_told_too(journal: Journal, url: str, heads: Path) -> None:
+    telling = publisher(journal, heads, every_seconds=0.02)
+    telling.start()
+    # Another connection to the same file: nobody here hears of its commit.
+    with closing(open_journal(url, MovableClock())) as command:
+        append(command)
+    until(lambda: 1 in published_heads(heads.read_text().splitlines()))
+    telling.stop()
 
 
 def test_it_is_told_no_more_often_than_configured(journal: Journal, heads: Path) -> None:
