@@ -77,6 +77,20 @@ def test_an_hour_is_no_shorter_than_an_hour_and_a_minute_longer_at_most(
     assert _read(access, 1_000) is None
 
 
+@pytest.mark.parametrize("octets", [1, 399, 600, 601, 1_000])
+def test_the_time_that_is_told_is_enough_and_no_longer_than_needed(access: Access, clock: Moment, octets: int) -> None:
+    clock.now += timedelta(milliseconds=500)
+    assert _read(access, 600) is None
+    clock.now += timedelta(minutes=20)
+    assert _read(access, 400) is None
+    refused = _read(access, octets)
+    assert refused is not None
+    clock.now += timedelta(seconds=refused.extra["retryAfter"] - 2)
+    assert _read(access, octets) is not None
+    clock.now += timedelta(seconds=2)
+    assert _read(access, octets) is None
+
+
 def test_what_goes_out_after_the_clock_went_back_is_counted_still(access: Access, clock: Moment) -> None:
     assert _read(access, 600) is None
     clock.now = NOW - timedelta(minutes=10)

@@ -85,6 +85,14 @@ def test_a_long_list_takes_several_rows_that_each_fit_an_answer_of_the_private_s
     assert all(MAX_ANSWER_OCTETS > 4 * len(line.model_dump_json()) for line in lines)
 
 
+def test_a_line_is_found_by_the_ids_in_it_and_not_by_their_beginnings(access: Access) -> None:
+    access.record(CLERK, [Shown("Email/get", "shop", ("M11", "M2")), Shown("Email/get", "shop", ("M3", "M1"))])
+    for email_id, expected in (("M1", ("M3", "M1")), ("M2", ("M11", "M2")), ("M11", ("M11", "M2"))):
+        (line,) = access.lines(agent=None, since=None, email_id=email_id, limit=9)
+        assert expected == line.email_ids
+    assert [] == access.lines(agent=None, since=None, email_id="M", limit=9)
+
+
 def test_nothing_of_a_record_that_fails_is_kept(access: Access) -> None:
     access._writer.execute("CREATE TRIGGER refuse BEFORE INSERT ON opened BEGIN SELECT RAISE(ABORT, 'no'); END")
     with pytest.raises(AccessUnavailable):
