@@ -46,6 +46,9 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _LOG_OCTETS: Final = 64 * 1024 * 1024
 
 
+# The file cannot be come at, or not be written beside: nothing is wrong with it.
+_OF_THE_FOLDER: Final = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError)
+
 # An account's file has its id in its name.
 FILE_PREFIX: Final = "mail-"
 FILE_PATTERN: Final = f"{FILE_PREFIX}*.db"
@@ -148,11 +151,10 @@ def connect(path: Path, *, read_only: bool = False) -> apsw.Connection:
 
 
 def _unusable(path: Path, error: BaseException) -> ConfigurationError:
-    return ConfigurationError(
-        "[store]",
-        f"{path} cannot be used as an index: {error}.",
-        "Delete the file: it is made anew from the mail server. Or free space on its disk.",
-    )
+    fix = "Delete the file: it is made anew from the mail server. Or free space on its disk."
+    if isinstance(error, _OF_THE_FOLDER):
+        fix = "Let the reader's user write to its folder, on a disk that is not read-only; the index is as it was."
+    return ConfigurationError("[store]", f"{path} cannot be used as an index: {error}.", fix)
 
 
 def _migrate(path: Path) -> None:

@@ -76,6 +76,22 @@ def test_a_file_that_is_no_database_is_named_with_its_mend(tmp_path: Path) -> No
     store.close()
 
 
+def test_a_folder_that_cannot_be_written_to_is_no_reason_to_delete_the_file(tmp_path: Path) -> None:
+    with mirrored(tmp_path) as account:
+        account.begin("INBOX")
+        account.store.close()
+        # As on a disk that is read-only: what SQLite needs beside the file cannot be made. (Root may write anywhere.)
+        beside = tmp_path / f"mail-{ACCOUNT}.db-wal"
+        beside.mkdir()
+        account.reopen()
+        with pytest.raises(ConfigurationError) as refused:
+            account.store.account(ACCOUNT)
+        assert "Delete" not in refused.value.fix
+        assert "read-only" in refused.value.fix
+        beside.rmdir()
+        assert ["INBOX"] == [mailbox.name for mailbox in account.mirror.mailboxes()]
+
+
 def test_a_file_that_is_damaged_within_says_so_whoever_asks(tmp_path: Path) -> None:
     with mirrored(tmp_path) as account:
         account.begin("INBOX")
