@@ -134,7 +134,7 @@ class Desk:
                 happened,
                 self._actor,
                 expected_version=looked_at.version,
-                details={"shown": case.shown},
+                details=_relied_on(case),
                 outcome_code=Outcome.SETTLED_BY_PERSON.value,
                 outcome_at=writing.now,
             )
