@@ -1,6 +1,7 @@
 """From what a person typed to a scope, a budget and a lifetime; a mistake is named with its option."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -17,6 +18,8 @@ _DAYS: Final = re.compile(r"(\d{1,4})d?", re.ASCII)
 _DOMAIN: Final = r"[^\s@,;<>()\[\]\\\"]{1,253}"
 _SENDER: Final = re.compile(rf"(?:[^\s@,;<>()\[\]\\\"]{{1,64}}@)?(?P<domain>{_DOMAIN})")
 _MAX_NOTE_CHARACTERS: Final = 500
+# RFC 5890 §2.3.2.5: what a label begins with that stands for one beyond ASCII.
+_ACE: Final = "xn--"
 
 
 def asked_scope(
@@ -40,7 +43,7 @@ def asked_scope(
         accounts=tuple(dict.fromkeys(accounts)) or None,
         mailboxes=tuple(dict.fromkeys(mailboxes)) or None,
         received_since=None if since is None else (since if since.tzinfo else since.replace(tzinfo=UTC)),
-        senders=tuple(dict.fromkeys(map(_sender, senders))) or None,
+        senders=tuple(dict.fromkeys(form for each in senders for form in _spellings(_sender(each)))) or None,
         depth=depth,
         sign_in_mail=sign_in_mail,
     )
@@ -94,3 +97,29 @@ def _sender(text: str) -> str:
             "Write ann@example.org, or example.org for everybody there.",
         )
     return text.removeprefix("@").lower()
+
+
+def _spellings(sender: str) -> tuple[str, ...]:
+    """The sender as it was typed and, of a domain beyond ASCII, in both spellings that mail has (RFC 5890 §2.3.2.1).
+
+    One letter for another as in IDNA of 2003 (a double s) would be somebody else's domain: nothing is mapped.
+    """
+    local, at, domain = sender.rpartition("@")
+    labels = domain.split(".")
+    spelled = (".".join(map(_encoded, labels)), ".".join(map(_decoded, labels)))
+    return tuple(dict.fromkeys((sender, *(f"{local}{at}{each}" for each in spelled))))
+
+
+def _encoded(label: str) -> str:
+    return label if label.isascii() else _ACE + unicodedata.normalize("NFC", label).encode("punycode").decode("ascii")
+
+
+def _decoded(label: str) -> str:
+    if not label.startswith(_ACE):
+        return label
+    try:
+        decoded = label.removeprefix(_ACE).encode("ascii").decode("punycode")
+    except UnicodeError:
+        return label
+    # What does not lead back stands for another label.
+    return decoded if _encoded(decoded) == label else label

@@ -159,6 +159,21 @@ def test_senders_are_addresses_and_domains_in_lower_case_each_once() -> None:
     assert ("example.net", "ann@example.org") == asked.senders
 
 
+@pytest.mark.parametrize(
+    ("typed", "seen"),
+    [
+        ("ann@m\u00fcnchen.example", ("ann@m\u00fcnchen.example", "ann@xn--mnchen-3ya.example")),
+        ("XN--mnchen-3ya.example", ("xn--mnchen-3ya.example", "m\u00fcnchen.example")),
+        # Not the domain with two of them, which is another one; nor what stands for no label beyond ASCII.
+        ("stra\u00dfe.example", ("stra\u00dfe.example", "xn--strae-oqa.example")),
+        ("xn--99999999.example", ("xn--99999999.example",)),
+        ("xn--a-.example", ("xn--a-.example",)),
+    ],
+)
+def test_a_sender_is_seen_in_both_spellings_of_its_domain(typed: str, seen: tuple[str, ...]) -> None:
+    assert seen == asked_scope((), senders=(typed,)).senders
+
+
 @pytest.mark.parametrize(("text", "octets"), [("10k", 10_000), ("10000", 10_000), ("2M", 2_000_000), (None, None)])
 def test_a_budget_is_a_number_of_octets_in_thousands_or_millions(text: str | None, octets: int | None) -> None:
     assert octets == asked_budget(text)
