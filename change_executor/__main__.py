@@ -152,7 +152,7 @@ def undo(
         else:
             done = undo_proposals(journal, settings, proposals or [], _OPERATOR)
         for proposal_id in done.undoing:
-            print(f"{proposal_id}: it is moved back. See: change-executor audit show {proposal_id}")
+            print(f"{proposal_id}: it is to be moved back. See: change-executor audit show {proposal_id}")
         for proposal_id, refusal in done.refused:
             print(f"{proposal_id}: not moved back: {refusal.value}")
         print(f"{len(done.undoing)} asked for, {len(done.refused)} refused.")
