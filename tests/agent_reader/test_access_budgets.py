@@ -91,6 +91,14 @@ def test_the_time_that_is_told_is_enough_and_no_longer_than_needed(access: Acces
     assert _read(access, octets) is None
 
 
+def test_what_was_charged_with_the_record_is_known_to_who_charges_the_rest(access: Access) -> None:
+    for budget in (None, 1_000):
+        agent = Agent("clerk", "aaaaaaaa", budget=budget)
+        access.record(agent, [Shown("Email/get", "shop", ("M1",))], 300)
+        access.budgets.charge(agent, 50)
+        assert 350 == agent.meter.charged
+
+
 def test_what_goes_out_after_the_clock_went_back_is_counted_still(access: Access, clock: Moment) -> None:
     assert _read(access, 600) is None
     clock.now = NOW - timedelta(minutes=10)

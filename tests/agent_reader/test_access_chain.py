@@ -7,6 +7,7 @@ import json
 import secrets
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -36,8 +37,11 @@ def _rows(folder: Path) -> list[tuple[object, ...]]:
 
 def test_the_digest_is_the_one_that_the_document_says(tmp_path: Path) -> None:
     with Access(tmp_path, Moment(), secrets.token_bytes) as access:
-        parts = (("M1", ("header", "text/1")),)
-        access.record(CLERK, [Shown("Email/get", "bücher", ("M1", "M2"), ("M1",), 12, parts), Shown("Thread/get", "x")])
+        parts = (("M1", ("header", "text/1")), ("M2", ("header",)))
+        shown = Shown("Email/get", "bücher", ("M2", "M1"), ("M1",), 12, parts)
+        access.record(
+            CLERK, [shown, Shown("Thread/get", "x"), replace(shown, account="x"), Shown("Thread/get", "\x7f")]
+        )
     previous = bytes(32)
     for key, at, agent, token, method, account, email_ids, parts_text, octets, peer, bodies, digest in _rows(tmp_path):
         content = [key, at, agent, token, method, account, json.loads(str(email_ids)), json.loads(str(parts_text))]
@@ -106,11 +110,25 @@ def test_what_is_old_is_let_go_and_the_rest_is_verified_from_the_anchor(tmp_path
         # Whether something older was opened is not known any more, and not denied.
         assert OpenedState.OPENED is access.opened("clerk", "shop", "N1").state
         assert OpenedState.UNKNOWN is access.opened("clerk", "shop", "M1").state
+        # Nor by who has another token since.
+        access.create_token("clerk")
+        assert OpenedState.UNKNOWN is access.opened("clerk", "shop", "M1").state
         access.create_token("newcomer")
         assert OpenedState.NOT_OPENED is access.opened("newcomer", "shop", "M1").state
         assert 5 == access._writer.execute("SELECT count(*) FROM opened").get
         access._writer.execute("DELETE FROM reads WHERE key = 251")
         assert "between row 250 and row 252" in access.verify().wrong
+
+
+def test_a_line_is_kept_for_as_long_as_lines_are_kept_and_let_go_then(tmp_path: Path) -> None:
+    clock, keep = Moment(), timedelta(days=30)
+    with Access(tmp_path, clock, secrets.token_bytes, keep=keep) as access:
+        access.record(CLERK, [Shown("Email/get", "shop", ("M1",))])
+        for later, kept in ((keep, 2), (timedelta(microseconds=1), 2)):
+            clock.now += later
+            access.record(CLERK, [Shown("Email/get", "shop", ("M2",))])
+            assert kept == access.verify().rows
+        assert 1 == access.verify().anchor.key
 
 
 def _version(path: Path, revision: str) -> None:

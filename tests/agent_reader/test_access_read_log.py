@@ -76,9 +76,61 @@ def test_opened_means_that_body_text_was_shown_to_this_agent_in_this_account(acc
     assert OpenedState.UNKNOWN is access.opened("stranger", "shop", "M1").state
 
 
+def test_the_latest_time_stays_though_the_clock_goes_back(access: Access, clock: Clock) -> None:
+    for minutes in (5, 3):
+        clock.now = START + timedelta(minutes=minutes)
+        access.record(CLERK, [Shown("Email/get", "shop", ("M1",), ("M1",))])
+    assert START + timedelta(minutes=5) == access.opened("clerk", "shop", "M1").at
+
+
+def test_a_line_has_bodies_where_texts_were_shown_and_belongs_to_one_agent(access: Access) -> None:
+    parts = (("M1", ("header",)),)
+    access.record(CLERK, [Shown("Email/get", "shop", ("M1",), (), 5, parts)])
+    access.record(Agent("clerk-2", "cccccccc"), [Shown("Email/get", "shop", ("M1",), ("M1",), 5, parts)])
+    for agent, expected in (("clerk", [False]), ("clerk-2", [True]), ("cl", []), (None, [False, True])):
+        lines = access.lines(agent=agent, since=None, email_id=None, limit=9)
+        assert expected == [line.has_bodies for line in lines]
+
+
+def test_a_last_use_is_the_latest_and_on_disk_with_the_next_answer_or_a_minute_later(
+    access: Access, tmp_path: Path, clock: Clock
+) -> None:
+    token = access.create_token("clerk")
+
+    def used() -> tuple[datetime | None, str]:
+        (known,) = access.tokens()
+        return known.used_at, known.used_from
+
+    def use(opened: Access, seconds: int, peer: str) -> Agent:
+        clock.now = START + timedelta(seconds=seconds)
+        agent = opened.authenticate(f"Bearer {token.text}", peer)
+        assert isinstance(agent, Agent)
+        return agent
+
+    use(access, 1, "first")
+    agent = use(access, 2, "second")
+    access.record(agent, [Shown("Email/get", "shop", ("M1",))])
+    assert (START + timedelta(seconds=2), "second") == used()
+    # An answer that shows no mail takes a commit for it once a minute has gone by.
+    agent = use(access, 3, "third")
+    clock.now = START + timedelta(seconds=62)
+    access.record(agent, [])
+    assert (START + timedelta(seconds=2), "second") == used()
+    clock.now = START + timedelta(seconds=63)
+    access.record(agent, [])
+    assert (START + timedelta(seconds=3), "third") == used()
+    # What was put down once is not put down again over what another process saw since.
+    with Access(tmp_path, clock, secrets.token_bytes) as other:
+        use(other, 90, "elsewhere")
+    access.record(agent, [Shown("Email/get", "shop", ("M1",))])
+    assert (START + timedelta(seconds=90), "elsewhere") == used()
+
+
 def test_a_long_list_takes_several_rows_that_each_fit_an_answer_of_the_private_socket(access: Access) -> None:
     ids = tuple(f"M{number:032d}" for number in range(1_201))
-    access.record(CLERK, [Shown("Email/query", "shop", ids)])
+    access.record(CLERK, [Shown("Email/query", "shop", ids, octets=9)])
+    # The octets of the answer are counted once.
+    assert [9, 0, 0] == [each.octets for each in access.lines(agent=None, since=None, email_id=None, limit=9)]
     lines = [line for _, line in access.reads("clerk")]
     assert [500, 500, 201] == [len(line.email_ids) for line in lines]
     assert list(ids) == [email_id for line in lines for email_id in line.email_ids]
