@@ -6,10 +6,10 @@ finished here: where the copy is made and its source still there, that one UID i
 
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, Protocol
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from change_executor import checkpoints
 from change_executor.checkpoints import Checkpoint
@@ -18,8 +18,10 @@ from change_executor.copying import CopySession, remove_source
 from change_executor.errand import mailboxes_of, may_copy
 from change_executor.errors import MailboxRefused, VersionChanged
 from change_executor.journal import moves, schema
+from change_executor.journal.chain import event_details
 from change_executor.journal.journal import Journal, Proposal, Writing, read_proposal
 from change_executor.journal.moves import EXECUTOR, CopyStep, Intent, Move, MoveKind, MoveMethod
+from change_executor.journal.steady import Reading
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Outcome, Waiting
 from change_executor.sighting import LookSession, Sighting, conclude, look
@@ -61,19 +63,20 @@ class Reconcile:
         self._open_look = open_look
         self._checkpoint = checkpoint
         self._open_move = open_move
+        self._first_asked: dict[str, Reading] = {}
 
     def reconcile(self, proposal_id: str) -> None:
         """Look for the message of a doubtful proposal and conclude, or leave it doubtful with its reason."""
         with self._journal.reading() as connection:
             proposal = read_proposal(connection, proposal_id)
             move = moves.under_way(connection, proposal_id)
-            doubted_at = _doubted_at(connection, proposal_id)
+            left = self.quiet_left(connection, proposal_id)
         if proposal.state not in (State.DOUBTFUL, State.UNDO_DOUBTFUL) or proposal.waiting_code in _FOR_A_PERSON:
             return
         assert move is not None, "a doubt is about an intent"
         found = self._look(move.intent)
         self._checkpoint(checkpoints.RECONCILE_LOOKED)
-        over = self._journal.now() >= self.quiet_until(doubted_at)
+        over = not left
         if isinstance(found, Sighting) and _copy_is_half_done(move, found, quiet_time_over=over):
             found = self._finish_copy(proposal, move, found.hits[0])
         if isinstance(found, Waiting):
@@ -82,13 +85,19 @@ class Reconcile:
         happened = conclude(move.intent.kind, found, quiet_time_over=over, step=move.step)
         self._write(proposal, move, happened, _reason(move, found), found.hits)
 
-    def quiet_until(self, doubted_at: datetime) -> datetime:
-        """Return when a message found only in the source counts as not moved."""
-        return doubted_at + timedelta(seconds=self._settings.quiet_seconds)
+    def quiet_left(self, connection: Connection, proposal_id: str) -> timedelta:
+        """Return how much of its quiet time a doubtful proposal has still before it, by the clock that nobody sets.
 
-    def quiet_time_ends(self, connection: Connection, proposal_id: str) -> datetime:
-        """Return when the quiet time of a doubtful proposal ends."""
-        return self.quiet_until(_doubted_at(connection, proposal_id))
+        Where that was another boot's, or was not noted, it counts from when this was first asked: longer, not shorter.
+        """
+        now, noted = self._journal.steady(), _noted(connection, proposal_id)
+        passed = now.since(noted)
+        if passed is None:
+            first = self._first_asked.get(proposal_id)
+            passed = now.since(first)
+            if passed is None:
+                self._first_asked[proposal_id], passed = now, 0
+        return max(timedelta(0), timedelta(seconds=self._settings.quiet_seconds) - timedelta(microseconds=passed))
 
     def _login(self, intent: Intent) -> ImapLogin | None:
         return next((each for each in self._settings.credentials if each.id == intent.credential), None)
@@ -161,6 +170,7 @@ class Reconcile:
             if happened is None:
                 wait(writing, proposal, reason)
             else:
+                self._first_asked.pop(proposal.id, None)
                 _conclude(writing, proposal, move, happened, hits)
         self._checkpoint(checkpoints.CONCLUSION_COMMITTED)
 
@@ -230,11 +240,14 @@ def _copies_left(connection: Connection, proposal: Proposal) -> int | None:
     return None if copies is None else copies - 1
 
 
-def _doubted_at(connection: Connection, proposal_id: str) -> datetime:
-    # From when the doubt was noted: at that time, at the latest, the connection had broken.
-    last: datetime | None = connection.execute(
-        select(func.max(schema.events.c.at)).where(
-            schema.events.c.subject == proposal_id, schema.events.c.kind == f"proposal:{Event.DOUBT.value}"
-        )
-    ).scalar_one()
-    return datetime.min.replace(tzinfo=UTC) if last is None else last
+def _noted(connection: Connection, proposal_id: str) -> Reading | None:
+    # When the doubt was noted: at that time, at the latest, the connection had broken.
+    columns = schema.events.c
+    last = (
+        select(columns.details)
+        .where(columns.subject == proposal_id, columns.kind == f"proposal:{Event.DOUBT.value}")
+        .order_by(columns.seq.desc())
+        .limit(1)
+    )
+    details = connection.execute(last).scalar_one_or_none()
+    return None if details is None else Reading.noted(event_details(details))

@@ -308,7 +308,7 @@ class Worker:
         due = self._held_until(proposal) or retry.due
         if proposal.waiting_code == Waiting.QUIET_TIME:
             with self._journal.reading() as connection:
-                due = min(due, max(now, self._reconcile.quiet_time_ends(connection, proposal.id)))
+                due = min(due, now + self._reconcile.quiet_left(connection, proposal.id))
         self._retries[_key(proposal)] = replace(retry, due=due)
 
     def _held_until(self, proposal: Proposal) -> datetime | None:

@@ -37,3 +37,10 @@ def event_hash_of(*, seq: int, at: int, kind: str, subject: str, actor: str, det
         f'"previous":{_encode(previous)},"seq":{seq},"subject":{_encode(subject)}}}'
     )
     return hashlib.sha256(content.encode()).hexdigest()
+
+
+def event_details(text: str) -> dict[str, Any]:
+    """Return the details of an event row as an object."""
+    details = json.loads(text)
+    assert isinstance(details, dict), "events hold objects"
+    return details

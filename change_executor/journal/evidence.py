@@ -10,7 +10,8 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, insert, select
 
 from change_executor.journal import schema
-from change_executor.journal.journal import Proposal, Writing, event_details
+from change_executor.journal.chain import event_details
+from change_executor.journal.journal import Proposal, Writing
 from change_executor.journal.moves import EXECUTOR
 from change_executor.journal.statement import Statement
 

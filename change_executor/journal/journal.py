@@ -1,6 +1,5 @@
 """Writing and reading the journal: transactions, the one way to append, the one way to advance a proposal."""
 
-import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -20,6 +19,7 @@ from change_executor.journal.engine import Glance, Readers, driver_of, writer_en
 from change_executor.journal.file import JournalFile
 from change_executor.journal.group import GroupCommit
 from change_executor.journal.statement import Statement
+from change_executor.journal.steady import Steady, since_boot
 from change_executor.journal.troubles import Troubles
 from change_executor.lifecycle import Event
 from shared.proposal import State
@@ -99,9 +99,9 @@ class Proposal:
 class Writing:
     """One transaction that holds the journal's write lock; everything in it commits together or not at all."""
 
-    def __init__(self, connection: Connection, now: datetime) -> None:
+    def __init__(self, connection: Connection, now: datetime, steady: Steady = since_boot) -> None:
         self.connection = connection
-        self.now = now
+        self.now, self._steady = now, steady
         # Digests of texts that were written and stand in no event yet, by proposal and kind.
         self._unstated: dict[str, dict[str, str]] = {}
 
@@ -200,6 +200,9 @@ class Writing:
         changes: dict[str, Any] = {"waiting_code": None, "waiting_since": None}
         changes["ended_at"] = None if state in lifecycle.OPEN else self.now
         changes |= values
+        if happened is Event.DOUBT:
+            # The quiet time goes by it: a wall clock can be set.
+            details = (details or {}) | {"steady": self._steady().note()}
         return self._update(before, state, f"proposal:{happened.value}", actor, details, changes)
 
     def change(
@@ -280,22 +283,15 @@ def is_stopped(connection: Connection) -> bool:
     return _STOPPED.first(connection) is not None
 
 
-def event_details(text: str) -> dict[str, Any]:
-    """Return the details of an event row as an object."""
-    details = json.loads(text)
-    assert isinstance(details, dict), "events hold objects"
-    return details
-
-
 class Journal:
     """The journal of one executor; thread-safe: writers take turns on one held connection, readers have their own.
 
     Made by `change_executor.journal.open`. Raises `JournalUnavailable` where the database cannot be used; then
-    nothing was written. `troubles` is where those who find that tell it.
+    nothing was written. `troubles` is where those who find that tell it; `steady` reads the clock that nobody sets.
     """
 
-    def __init__(self, url: str, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, url: str, clock: Clock, steady: Steady = since_boot) -> None:
+        self._clock, self.steady = clock, steady
         self._file = JournalFile(url)
         self.troubles = Troubles()
         self._writer = writer_engine(url)
@@ -313,7 +309,7 @@ class Journal:
         What is committed wakes the listeners. An exception that leaves the block takes everything in it back.
         """
         with self._group.turn() as connection:
-            writing = Writing(connection, self._clock())
+            writing = Writing(connection, self._clock(), self.steady)
             yield writing
             writing.state_texts()
         self._tell_listeners()
@@ -337,7 +333,7 @@ class Journal:
         return None if commit is None else lambda: self._told(commit())
 
     def _perform(self, connection: Connection, act: Callable[[Writing], _Found]) -> _Found:
-        writing = Writing(connection, self._clock())
+        writing = Writing(connection, self._clock(), self.steady)
         found = act(writing)
         writing.state_texts()
         return found

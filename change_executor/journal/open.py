@@ -18,11 +18,12 @@ from change_executor.journal import migrating, migrations
 from change_executor.journal.engine import writer_engine
 from change_executor.journal.file import journal_path
 from change_executor.journal.journal import Clock, Journal
+from change_executor.journal.steady import Steady, since_boot
 from shared.private_file import make_private
 from shared.settings import ConfigurationError
 
 
-def open_journal(url: str, clock: Clock, *, may_create: bool = True) -> Journal:
+def open_journal(url: str, clock: Clock, *, may_create: bool = True, steady: Steady = since_boot) -> Journal:
     """Open the journal at `sqlite:////PATH`, making or migrating it first.
 
     Raises `ConfigurationError`, also for one that is not there where it may not be made: whoever presses stop in an
@@ -55,7 +56,7 @@ def open_journal(url: str, clock: Clock, *, may_create: bool = True) -> Journal:
             f"{path} cannot be used as a journal: {cause}.",
             "Name another file, restore this one from a copy, or free space on its disk.",
         ) from None
-    return Journal(url, clock)
+    return Journal(url, clock, steady)
 
 
 @contextlib.contextmanager

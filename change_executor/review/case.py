@@ -14,8 +14,9 @@ from sqlalchemy import Connection, select
 from change_executor.config import ExecutorSettings
 from change_executor.evidence.reading import Reading
 from change_executor.journal import schema
+from change_executor.journal.chain import event_details
 from change_executor.journal.evidence import Evidence
-from change_executor.journal.journal import Proposal, event_details, read_proposal
+from change_executor.journal.journal import Proposal, read_proposal
 from change_executor.journal.moves import last_moved
 from change_executor.policy import policy_version
 from change_executor.shown import Mailboxes, shown_digest

@@ -12,7 +12,8 @@ from urllib.parse import urlencode
 from sqlalchemy import ColumnElement, Connection, or_, select
 
 from change_executor.journal import schema
-from change_executor.journal.journal import Journal, Proposal, event_details
+from change_executor.journal.chain import event_details
+from change_executor.journal.journal import Journal, Proposal
 from change_executor.records import export_events
 from change_executor.review.case import read_texts
 from change_executor.review.searching import first_line, prepare, text_condition

@@ -37,7 +37,7 @@ from shared.identity import email_id
 from shared.link import Copy, Located, OpenedState, WasOpened
 from shared.proposal import ProposalRequest, State
 from tests.change_executor.breaking.points import Died, Points, WatchedConnections, watch_journal
-from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.journal.clock import MovableClock, steady_by
 from tests.change_executor.journal.empty import empty_journal
 from tests.change_executor.moving.workshop import QUIET_SECONDS, settings_for
 from tests.servers.desk import reading
@@ -129,7 +129,7 @@ class Rig:
     # Life and death.
 
     def _live(self, before: Journal | None = None) -> None:
-        journal = Journal(self.settings.journal.url, self.clock)
+        journal = Journal(self.settings.journal.url, self.clock, steady_by(self.clock))
         if before is not None:
             # Statements are compiled once for all lives; connections and all else of the last one are gone.
             journal._writer, journal._readers = before._writer, before._readers

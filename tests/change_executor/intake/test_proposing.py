@@ -13,7 +13,7 @@ from change_executor.audit import verify
 from change_executor.intake.proposer_tokens import Proposer
 from change_executor.intake.proposing import propose
 from change_executor.journal import schema
-from change_executor.journal.journal import event_details
+from change_executor.journal.chain import event_details
 from change_executor.lifecycle import IN_FLIGHT, Event
 from change_executor.switch import press_stop, release_stop
 from shared.proposal import ProposalRequest, State

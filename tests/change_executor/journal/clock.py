@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from change_executor.journal.journal import NewProposal
+from change_executor.journal.schema import to_microseconds
+from change_executor.journal.steady import Reading
+
+if TYPE_CHECKING:
+    from change_executor.journal.steady import Steady
+    from shared.time_and_chance import Clock
 
 
 class MovableClock:
@@ -29,3 +36,8 @@ def new_proposal(number: int = 1, *, email: int | None = None, agent: str = "mai
         expires_at=datetime(2026, 12, 4, 12, 0, tzinfo=UTC),
         predecessor=None,
     )
+
+
+def steady_by(clock: Clock, boot: str = "the tests' own") -> Steady:
+    """A machine's clock that goes on with a test's."""
+    return lambda: Reading(boot, to_microseconds(clock()))

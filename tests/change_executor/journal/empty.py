@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from change_executor.journal.file import journal_path
 from change_executor.journal.open import open_journal
+from tests.change_executor.journal.clock import steady_by
 
 if TYPE_CHECKING:
     from change_executor.journal.journal import Clock, Journal
@@ -24,7 +25,7 @@ def empty_journal(url: str, clock: Clock) -> Journal:
     if not path.exists():
         path.touch(mode=0o600)
         path.write_bytes(_octets())
-    return open_journal(url, clock)
+    return open_journal(url, clock, steady=steady_by(clock))
 
 
 @cache

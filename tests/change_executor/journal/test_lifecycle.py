@@ -10,7 +10,8 @@ from sqlalchemy import func, select, text
 
 from change_executor.errors import AnotherIsOpen, NoSuchProposal, VersionChanged
 from change_executor.journal import schema
-from change_executor.journal.journal import Journal, Proposal, event_details, read_proposal
+from change_executor.journal.chain import event_details
+from change_executor.journal.journal import Journal, Proposal, read_proposal
 from change_executor.lifecycle import IN_FLIGHT, OPEN, TRANSITIONS, Event, TransitionRefused, advance
 from shared.proposal import State
 from tests.change_executor.journal.clock import MovableClock, new_proposal

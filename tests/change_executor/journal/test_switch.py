@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 from sqlalchemy import Connection, select
 
 from change_executor.journal import moves, schema
-from change_executor.journal.journal import Journal, event_details
+from change_executor.journal.chain import event_details
+from change_executor.journal.journal import Journal
 from change_executor.lifecycle import Event
 from change_executor.switch import InFlight, in_flight, press_stop, release_stop
 from tests.change_executor.journal.clock import MovableClock, new_proposal

@@ -10,7 +10,8 @@ from sqlalchemy import insert, select
 
 from change_executor.errand import Errand, to_undo
 from change_executor.journal import moves, schema
-from change_executor.journal.journal import NewProposal, event_details
+from change_executor.journal.chain import event_details
+from change_executor.journal.journal import NewProposal
 from change_executor.journal.moves import MoveKind
 from change_executor.lifecycle import Event
 from change_executor.outcomes import Outcome

@@ -34,7 +34,7 @@ from shared.link import Copy, Located, OpenedState, WasOpened
 from shared.problem import Problem
 from shared.proposal import ProposalRequest, State
 from tests.change_executor.breaking.rig import SILENT
-from tests.change_executor.journal.clock import MovableClock
+from tests.change_executor.journal.clock import MovableClock, steady_by
 from tests.change_executor.journal.empty import empty_journal
 from tests.change_executor.model.memory_mail import UIDVALIDITY, Died, Fate, MemoryMail, MemoryMover, run_move
 from tests.change_executor.moving.workshop import QUIET_SECONDS, settings_for
@@ -133,7 +133,7 @@ class World:
         url = self._settings[False].journal.url
         self._path = journal_path(url)
         empty_journal(url, self.clock).close()
-        self.journal = Journal(url, self.clock)
+        self.journal = Journal(url, self.clock, steady_by(self.clock))
         # Durability is tried elsewhere; here thousands of states are.
         for engine in (self.journal._writer, self.journal._readers.engine):
             event.listen(engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF"))

@@ -15,7 +15,8 @@ from change_executor.audit import verify
 from change_executor.errors import NoSuchProposal, VersionChanged
 from change_executor.journal import evidence as evidence_rows
 from change_executor.journal import schema
-from change_executor.journal.journal import Journal, event_details, read_proposal
+from change_executor.journal.chain import event_details
+from change_executor.journal.journal import Journal, read_proposal
 from change_executor.lifecycle import Event, TransitionRefused
 from change_executor.policy import policy_version
 from change_executor.review.case import Case, read_case
@@ -258,6 +259,9 @@ def test_only_a_doubt_is_settled_and_only_by_what_can_have_happened(room: Room, 
     else:
         settled = room.desk.settle(seen, outcome)
         assert (following, "settled_by_person") == (settled.state, settled.outcome_code)
+        _, actor, details = room.last_event()
+        relied_on = (f"person:{PERSON}", seen.shown, room.case(proposal.id).policy_version, proposal.evidence)
+        assert relied_on == (actor, details["shown"], details["policyVersion"], details["evidence"])
 
 
 def test_an_unknown_proposal_is_none(room: Room) -> None:
