@@ -23,16 +23,19 @@ if TYPE_CHECKING:
     from tests.change_executor.journal.clock import MovableClock
 
 
-def test_what_was_withdrawn_still_counts_for_the_hour(desk: Desk, clock: MovableClock) -> None:
-    for number in range(200):
-        made = desk.propose(emailId=email(number))
-        assert 201 == made.status_code, made.text
-        desk.ask("POST", f"/v1/proposals/{made.json()['id']}/withdraw")
-    full = desk.propose(emailId=email(200))
-    assert (429, "too_many_proposals", True) == (full.status_code, code_of(full), full.json()["retryable"])
-    assert desk.propose(desk.token_of("other"), emailId=email(200)).status_code == 201
-    clock.advance(seconds=3601)
-    assert desk.propose(emailId=email(201)).status_code == 201
+def test_what_was_withdrawn_still_counts_for_the_hour(tmp_path: Path, clock: MovableClock) -> None:
+    settings = settings_in(tmp_path, max_proposals_per_hour=5)
+    with contextlib.closing(open_journal(settings.journal.url, clock)) as journal:
+        desk = Desk(journal, settings)
+        for number in range(5):
+            made = desk.propose(emailId=email(number))
+            assert 201 == made.status_code, made.text
+            desk.ask("POST", f"/v1/proposals/{made.json()['id']}/withdraw")
+        full = desk.propose(emailId=email(200))
+        assert (429, "too_many_proposals", True) == (full.status_code, code_of(full), full.json()["retryable"])
+        assert desk.propose(desk.token_of("other"), emailId=email(200)).status_code == 201
+        clock.advance(seconds=3601)
+        assert desk.propose(emailId=email(201)).status_code == 201
 
 
 def test_an_agent_that_makes_ids_up_is_stopped_by_the_hour_and_by_the_day(
