@@ -112,7 +112,11 @@ def user(name: str) -> User:
 def owned(path: Path, owner: str, mode: int, group: str | None = None) -> Path:
     """Give a file or folder its owner and mode, and make the folder where there is nothing."""
     if not path.exists():
+        made = [folder for folder in path.parents if not folder.exists()]
         path.mkdir(parents=True)
+        for folder in made:
+            # Whatever the umask of whoever runs the tests.
+            folder.chmod(0o755)
     gid = user(owner).gid if group is None else grp.getgrnam(group).gr_gid
     os.chown(path, user(owner).uid, gid)
     path.chmod(mode)
