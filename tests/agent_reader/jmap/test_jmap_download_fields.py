@@ -31,6 +31,8 @@ async def test_what_comes_is_harmless_and_lasting(standing: House) -> None:
     assert headers["content-security-policy"].startswith("sandbox; default-src 'none'")
     assert headers["content-disposition"].startswith("attachment;")
     assert "same-origin" == headers["cross-origin-resource-policy"]
+    # What one token is given is not for whoever else uses the same cache.
+    assert "Authorization" in headers["vary"]
 
 
 @pytest.mark.parametrize(

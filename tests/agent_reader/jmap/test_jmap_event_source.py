@@ -193,14 +193,22 @@ def test_a_ping_says_its_interval_and_who_wants_none_gets_none(
     streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_reader.jmap.event_source.LEAST_PING_SECONDS", 1)
-    with streams.open("types=*&closeafter=no&ping=0") as quiet, streams.open("types=*&closeafter=no&ping=1") as client:
+    with (
+        streams.open("types=*&closeafter=no&ping=0") as quiet,
+        streams.open("types=*&closeafter=no&ping=1") as client,
+        streams.open("types=*&closeafter=state&ping=1") as closing,
+    ):
         quiet.until(b":\n\n")
+        closing.until(b"}\n\n")
         event = _event(client.until(b"}\n\n"))
         assert ("ping", {"interval": 1}) == (event["event"], json.loads(event["data"]))
         # RFC 8620 §7.3: it sets no new event id.
         assert "id" not in event
         streams.flag(ACCOUNT, 1, "\\Draft")
         assert b"ping" not in quiet.until(b"}}}")
+        # A ping is no state that ends a stream, nor does it keep one from telling a state.
+        assert "state" == _event(closing.to_the_end())["event"]
+        assert b"event: state" in client.until(b"}}}")
 
 
 @pytest.mark.parametrize(
