@@ -40,7 +40,8 @@ def test_each_alarm_says_what_is_wrong_from_when_on_and_what_to_do() -> None:
 def test_each_row_of_what_is_worth_an_alarm_says_what_to_do_about_what_there_is() -> None:
     listed = rows("operate.md", "| when |")
     assert all(len(each) == 3 and all(each) for each in listed)
-    logged = {"sync:failed", "gate:refused", "journal:behind", "reading:in_reader"}
-    known = {*NUMBERS, *AlarmCode, *Fault, *logged, "audit verify"}
+    logged = {"sync:failed", "gate:refused", "journal:behind", "reading:in_reader", "index:mended"}
+    codes = {"no_reading_process", "message_damaged"}
+    known = {*NUMBERS, *AlarmCode, *Fault, *logged, *codes, "audit verify"}
     for when, _, _ in listed:
         assert {each.partition("{")[0] for each in re.findall(r"`([^`]+)`", when)} <= known, when
