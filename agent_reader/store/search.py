@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import apsw
 
@@ -116,7 +116,7 @@ def make(connection: apsw.Connection, words_of: Callable[[Message], Sequence[str
     """Make the search table, or make it anew from the mirror where it has another shape or is missing.
 
     `words_of` gives the words of a kept message where those beside it were folded in another way. Returns the Emails
-    whose words are damaged, by key.
+    of which that, or the words, are damaged, by key.
     """
     with connection:
         shape = connection.execute("SELECT search_shape FROM account").get
@@ -129,9 +129,8 @@ def make(connection: apsw.Connection, words_of: Callable[[Message], Sequence[str
             connection.execute("UPDATE account SET state = state + 1, changes_from = state + 1")
         connection.execute(_CREATE)
         connection.execute("INSERT INTO search (search, rank) VALUES ('pgsz', ?)", (_PAGE_OCTETS,))
-        if shape < _SHAPE_WITH_THESE_WORDS:
-            _keep_words(connection, words_of)
-        damaged = _fill(connection)
+        damaged = _keep_words(connection, words_of) if shape < _SHAPE_WITH_THESE_WORDS else []
+        damaged += _fill(connection)
         connection.execute("INSERT INTO search (search) VALUES ('optimize')")
         connection.execute("UPDATE account SET search_shape = ?", (SHAPE,))
     return damaged
@@ -157,8 +156,17 @@ def _fill(connection: apsw.Connection) -> list[int]:
     return damaged
 
 
-def _keep_words(connection: apsw.Connection, words_of: Callable[[Message], Sequence[str]]) -> None:
+def _keep_words(connection: apsw.Connection, words_of: Callable[[Message], Sequence[str]]) -> list[int]:
+    damaged: list[int] = []
+    key: Any
     for (key,) in connection.execute("SELECT key FROM email_texts").fetchall():
         kept = connection.execute("SELECT document FROM email_texts WHERE key = ?", (key,)).get
-        words = pack_words(words_of(document.unpack(kept)))
-        connection.execute("UPDATE email_texts SET words = ? WHERE key = ?", (words, key))
+        words: Sequence[str] = NO_WORDS
+        # What was damaged before waits to be read again.
+        if kept != packing.NOTHING:
+            try:
+                words = words_of(document.unpack(kept))
+            except MessageDamaged:
+                damaged.append(key)
+        connection.execute("UPDATE email_texts SET words = ? WHERE key = ?", (pack_words(words), key))
+    return damaged

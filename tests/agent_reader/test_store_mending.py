@@ -121,6 +121,20 @@ def test_damaged_words_do_not_stop_a_start_that_makes_the_search_table_anew(acco
     assert {id_of(TEAPOT)} == account.found(text="teapot")
 
 
+@pytest.mark.parametrize("met_before", [False, True])
+def test_a_damaged_document_does_not_stop_a_start_that_folds_all_words_anew(
+    account: Mirrored, *, met_before: bool
+) -> None:
+    damage(account.mirror, "document", id_of(TEAPOT))
+    if met_before:
+        assert 1 == account.mirror.mend()
+    account.mirror._connection.execute("UPDATE account SET search_shape = 1")
+    account.reopen()
+    assert ({id_of(CUPS)}, set()) == (account.found(text="cups"), account.found(text="teapot"))
+    read_again(account)
+    assert {id_of(TEAPOT)} == account.found(text="teapot")
+
+
 @pytest.mark.parametrize("column", COLUMNS)
 def test_what_should_be_kept_no_more_is_forgotten_of_the_others(account: Mirrored, column: str) -> None:
     damage(account.mirror, column, id_of(TEAPOT))
