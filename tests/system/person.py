@@ -27,10 +27,10 @@ def main() -> None:
     # What is imported at the first request must be there before the user who could not read it.
     with contextlib.suppress(httpx.ConnectError):
         httpx.post("http://localhost:9/", data={"a": "b"})
-    os.setgroups([])
-    os.setgid(int(uid))
-    os.setuid(int(uid))
     with Person(URL) as person:
+        os.setgroups([])
+        os.setgid(int(uid))
+        os.setuid(int(uid))
         if what == "link":
             person.sign_in_by_link(words[0], PASSWORD)
         else:
