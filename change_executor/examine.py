@@ -22,7 +22,7 @@ from change_executor.journal.moves import EXECUTOR
 from change_executor.looking import MailboxStatus, OpenedMailbox
 from change_executor.policy import FROM_ROLE, policy_version
 from change_executor.traps import trap_of
-from shared.imap_login import ImapLogin
+from shared.imap_login import ImapFailure, ImapLogin
 from shared.settings import ConfigurationError
 
 # Two mailboxes whose first ten messages agree in UID, size and date are one mailbox under two names.
@@ -67,6 +67,20 @@ def examine_queues(settings: ExecutorSettings, open_session: OpenSession, journa
     not answer (then `examined_before` says whether the start may go on), and `JournalUnavailable`.
     """
     _refuse_destinations_that_are_incoming(settings)
+    try:
+        found = _examined(settings, open_session)
+    except ImapFailure as failure:
+        if failure.code != "protocol":
+            raise
+        # One connection that broke is nothing to mend: Dovecot was seen to end one where two logins were the first to
+        # open a mailbox, and a first start ended with it.
+        found = _examined(settings, open_session)
+    for examination in found:
+        _record(journal, examination)
+    return found
+
+
+def _examined(settings: ExecutorSettings, open_session: OpenSession) -> list[Examination]:
     found: list[Examination] = []
     identities: dict[str, dict[str, str | None]] = {}
     for queue in settings.queues:
@@ -76,8 +90,6 @@ def examine_queues(settings: ExecutorSettings, open_session: OpenSession, journa
             identities[queue.id] = {mailbox: session.examine(mailbox).mailbox_id for _, mailbox in _roles(queue)}
         found.append(Examination(queue.id, policy_version(settings, queue), undo_permitted, lossy))
     _refuse_what_other_logins_watch(settings, identities)
-    for examination in found:
-        _record(journal, examination)
     return found
 
 

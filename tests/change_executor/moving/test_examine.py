@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from imapclient.exceptions import IMAPClientAbortError
 from sqlalchemy import select
 
 from change_executor.examine import Examination, _refuse_destinations_that_are_incoming, examine_queues, examined_before
 from change_executor.journal import schema
 from change_executor.policy import policy_version
-from shared.imap_login import ImapFailure
+from shared.imap_failure import protocol_failure
+from shared.imap_login import ImapFailure, ImapLogin
 from shared.settings import ConfigurationError
 from tests.change_executor.moving.workshop import MAIL, Workshop
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from change_executor.mover import MoveSession
     from tests.servers.dovecot import Dovecot
 
 
@@ -115,6 +119,21 @@ def test_a_destination_that_another_queue_watches_is_refused(dovecot: Dovecot, t
         with pytest.raises(ConfigurationError) if user == login.user else nullcontext():
             _refuse_destinations_that_are_incoming(both)
     workshop.close()
+
+
+def test_a_connection_that_breaks_once_ends_no_first_start(workshop: Workshop) -> None:
+    breaks = iter((True, False, True, True))
+
+    @contextmanager
+    def session(login: ImapLogin, mailboxes: frozenset[str]) -> Iterator[MoveSession]:
+        with workshop.mover.session(login, mailboxes) as opened:
+            yield opened
+            if next(breaks):
+                raise protocol_failure("the login `move`", IMAPClientAbortError("socket error: EOF"))
+
+    assert ["support"] == [each.queue for each in examine_queues(workshop.settings, session, workshop.journal)]
+    with pytest.raises(ImapFailure, match="EOF"):
+        examine_queues(workshop.settings, session, workshop.journal)
 
 
 def test_a_server_that_is_down_is_no_mistake_of_the_operators(workshop: Workshop) -> None:
