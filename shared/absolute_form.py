@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 from typing import Any, Final
 from urllib.parse import unquote
 
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shared.problem import MEDIA_TYPE, Problem
@@ -17,6 +18,8 @@ from shared.problem import MEDIA_TYPE, Problem
 _ABSOLUTE: Final = re.compile(
     rb"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/]*)(?P<path>(?:/.*)?)", re.DOTALL
 )
+
+_HEADERS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 
 def misdirected() -> Problem:
@@ -39,7 +42,8 @@ def in_origin_form(app: ASGIApp) -> ASGIApp:
         if found is None:
             return app(scope, receive, send)
         if found["scheme"].decode("ascii").lower() != scope["scheme"]:
-            return refuse(misdirected(), send)
+            problem = misdirected()
+            return Response(problem.encoded(), problem.status, _HEADERS, MEDIA_TYPE)(scope, receive, send)
         raw_path = found["path"] or b"/"
         headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
         origin: dict[str, Any] = {
@@ -50,17 +54,3 @@ def in_origin_form(app: ASGIApp) -> ASGIApp:
         return app({**scope, **origin}, receive, send)
 
     return answered
-
-
-async def refuse(problem: Problem, send: Send, *more: tuple[bytes, bytes]) -> None:
-    """Answer with a problem document, and `more` header fields."""
-    body = problem.encoded()
-    headers = [
-        (b"content-type", MEDIA_TYPE.encode("ascii")),
-        (b"content-length", b"%d" % len(body)),
-        (b"cache-control", b"no-store"),
-        (b"x-content-type-options", b"nosniff"),
-        *more,
-    ]
-    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})

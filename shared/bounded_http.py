@@ -14,10 +14,11 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import h11
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from shared.absolute_form import in_origin_form, refuse
+from shared.absolute_form import in_origin_form
 from shared.problem import MEDIA_TYPE, Problem
 from shared.tcp_peer import uid_of_tcp_peer
 from shared.unix_peer import uid_of_unix_peer
@@ -114,7 +115,7 @@ class BoundedProtocol(H11Protocol):
                 return app(scope, receive, send)
             problem = malformed_http()
             self.refused(problem)
-            return refuse(problem, send, (b"connection", b"close"))
+            return Response(problem.encoded(), problem.status, dict(_CLOSING), MEDIA_TYPE)(scope, receive, send)
 
         return answered
 
