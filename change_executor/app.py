@@ -14,7 +14,6 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -53,6 +52,7 @@ from shared.metrics import listener_of, metrics_app
 from shared.service_manager import ServiceManager, handed_over, signs_of_life
 from shared.settings import ConfigurationError
 from shared.tcp_peer import can_tell_tcp_peers
+from shared.time_and_chance import utc_now
 
 _log = structlog.get_logger()
 
@@ -70,7 +70,7 @@ def serve(settings: ExecutorSettings, checkpoint: Checkpoint = checkpoints.pass_
     `checkpoint` is told each step of the worker.
     """
     configure_logs()
-    journal = open_journal(settings.journal.url, _utc_now)
+    journal = open_journal(settings.journal.url, utc_now)
     told = settings.journal
     heads = HeadPublisher(journal, _log, file=told.heads_file, every_seconds=told.heads_every_seconds)
     connections = Connections(SignIns(journal.now))
@@ -164,7 +164,7 @@ class _Serving:
         review_app = make_review(
             self._settings,
             self._journal,
-            clock=_utc_now,
+            clock=utc_now,
             random_octets=secrets.token_bytes,
             separated=_is_separated(self._settings),
             secure=self._settings.review.url.startswith("https:"),
@@ -208,7 +208,7 @@ class _Serving:
 
     def _metrics(self, refusals: Refusals) -> ASGIApp:
         return metrics_app(
-            lambda: metrics(self._journal, self._settings, _utc_now, refusals.counted.copy()),
+            lambda: metrics(self._journal, self._settings, utc_now, refusals.counted.copy()),
             lambda: health(self._journal, lambda: self._crew.is_alive),
         )
 
@@ -295,7 +295,3 @@ def _is_separated(settings: ExecutorSettings) -> bool:
     """Whether agents are known to run as other users than the reviewers, and than this process."""
     agents = settings.intake.allow_uids
     return bool(agents) and can_tell_tcp_peers() and not agents & (settings.review.allow_uids | {os.geteuid()})
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)

@@ -1,6 +1,5 @@
 """The commands `backup` and `restore` of the journal; heavy imports wait until they run."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -8,6 +7,7 @@ import typer
 
 from change_executor.command_line import DEFAULT_CONFIG, mistakes_named, settings_of
 from shared.command_line import Config
+from shared.time_and_chance import utc_now
 
 _NEXT: Final = """\
 Nothing moves: the stop button is pressed. Look at `user list` and `token list` (whoever was removed since may come in
@@ -29,7 +29,7 @@ def backup(
     with mistakes_named():
         settings = settings_of(config)
         folder = to or journal_path(settings.journal.url).parent / "backups"
-        typer.echo(str(backup_journal(settings, folder, lambda: datetime.now(UTC), keep)))
+        typer.echo(str(backup_journal(settings, folder, utc_now, keep)))
 
 
 def restore(
@@ -47,7 +47,7 @@ def restore(
         settings = settings_of(config)
         configured = settings.journal.heads_file
         files = [*(heads or []), *([] if configured is None else [configured])]
-        done = restore_journal(settings, copy, _published(files), lambda: datetime.now(UTC))
+        done = restore_journal(settings, copy, _published(files), utc_now)
     typer.echo(f"The journal is back, with {done.events} events. Everybody was signed out.")
     if done.is_behind:
         typer.echo(f"{done.asked_again} approved have to be decided again, {done.doubtful} are looked for.")

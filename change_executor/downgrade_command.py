@@ -1,6 +1,5 @@
 """The command `downgrade` of the journal; heavy imports wait until it runs."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -8,6 +7,7 @@ import typer
 
 from change_executor.command_line import DEFAULT_CONFIG, mistakes_named, settings_of
 from shared.command_line import MISTAKE_STATUS, Config
+from shared.time_and_chance import utc_now
 
 if TYPE_CHECKING:
     from change_executor.config import ExecutorSettings
@@ -42,11 +42,11 @@ def downgrade(
             _print_revisions(settings)
             raise typer.Exit(0 if list_them else MISTAKE_STATUS)
         if dry_run:
-            _tell(preview_downgrade(settings, to, lambda: datetime.now(UTC)), "would be")
+            _tell(preview_downgrade(settings, to, utc_now), "would be")
             typer.echo("Nothing was changed.")
             return
         folder = backups or journal_path(settings.journal.url).parent / "backups"
-        _tell(downgrade_journal(settings, to, folder, lambda: datetime.now(UTC)), "was")
+        _tell(downgrade_journal(settings, to, folder, utc_now), "was")
 
 
 def _tell(done: "Downgraded", verb: str) -> None:

@@ -68,19 +68,19 @@ def examine_queues(settings: ExecutorSettings, open_session: OpenSession, journa
     """
     _refuse_destinations_that_are_incoming(settings)
     try:
-        found = _examined(settings, open_session)
+        found = _examine_all(settings, open_session)
     except ImapFailure as failure:
         if failure.code != "protocol":
             raise
-        # One connection that broke is nothing to mend: Dovecot was seen to end one where two logins were the first to
-        # open a mailbox, and a first start ended with it.
-        found = _examined(settings, open_session)
+        # One connection that broke is nothing to mend, and a first start would end by it: a Dovecot was seen to close
+        # one.
+        found = _examine_all(settings, open_session)
     for examination in found:
         _record(journal, examination)
     return found
 
 
-def _examined(settings: ExecutorSettings, open_session: OpenSession) -> list[Examination]:
+def _examine_all(settings: ExecutorSettings, open_session: OpenSession) -> list[Examination]:
     found: list[Examination] = []
     identities: dict[str, dict[str, str | None]] = {}
     for queue in settings.queues:

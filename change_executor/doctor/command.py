@@ -1,24 +1,24 @@
 """The command `doctor`: what of the installation keeps its promise, and what does not."""
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from change_executor.command_line import DEFAULT_CONFIG
+from shared.command_line import MISTAKE_STATUS, Config
 from shared.doctor.finding import Report
 from shared.doctor.telling import Part, house_user, look, tell
 from shared.settings import ConfigurationError, load_settings
+from shared.time_and_chance import utc_now
 
 _UNITS: Final = Path("/etc/systemd/system")
 # Its .service and its .timer.
 _COPYING: Final = "change-executor-backup"
-_MISTAKE: Final = 2
 
 
 def doctor(
-    config: Annotated[Path, typer.Option("--config", help="The configuration file.")] = DEFAULT_CONFIG,
+    config: Config = DEFAULT_CONFIG,
     as_json: Annotated[bool, typer.Option("--json/--text", help="One line of JSON, or text.")] = False,
     part: Annotated[Part, typer.Option(help="Files, users and units; or login and journal; or all.")] = Part.ALL,
     user: Annotated[str | None, typer.Option(help="Whom the executor runs as, if not change-executor.")] = None,
@@ -35,7 +35,7 @@ def doctor(
         settings = load_settings(config, ExecutorSettings)
     except ConfigurationError as error:
         typer.echo(f"change-executor: {error}", err=True)
-        raise typer.Exit(_MISTAKE) from None
+        raise typer.Exit(MISTAKE_STATUS) from None
     owner = house_user(user, "change-executor")
 
     def machine() -> Report:
@@ -48,6 +48,6 @@ def doctor(
         from change_executor.doctor.program import look_at_program  # noqa: PLC0415 - heavy
         from shared.doctor.copying import copying_by  # noqa: PLC0415 - heavy
 
-        return look_at_program(settings, lambda: datetime.now(UTC), copying_by(units, _COPYING, copies))
+        return look_at_program(settings, utc_now, copying_by(units, _COPYING, copies))
 
     tell(look(part, owner, machine, program), "change-executor", as_json=as_json)
