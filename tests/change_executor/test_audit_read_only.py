@@ -22,11 +22,11 @@ from change_executor.errors import JournalUnavailable
 from change_executor.journal.reading_only import open_read_only
 from tests.change_executor.journal.clock import MovableClock, new_proposal
 from tests.change_executor.journal.empty import empty_journal
+from tests.servers.processes import NOBODY, as_nobody
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-NOBODY = 65_534
 ROOT = Path(__file__).parents[2]
 
 
@@ -43,18 +43,15 @@ def verified(file: Path, events: int) -> str:
 
 @contextmanager
 def nothing_may_be_written(folder: Path) -> Iterator[None]:
-    """Files and folder can be read by everybody and written by nobody; who may do all becomes somebody who may not."""
-    user = os.geteuid()
+    """Files and folder can be read by everybody and written by nobody."""
     for file in folder.iterdir():
         file.chmod(0o444)
     folder.chmod(0o555)
     before = octets_of(folder)
-    if user == 0:
-        os.seteuid(NOBODY)
     try:
-        yield
+        with as_nobody():
+            yield
     finally:
-        os.seteuid(user)
         after = octets_of(folder)
         folder.chmod(0o755)
     assert before == after

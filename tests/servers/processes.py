@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 # Mail servers will not run mail processes as root, so root hands everything to this account.
 OS_USER: Final = "mailwarrant-test"
+# Of whom nothing is: the kernel's own overflow uid.
+NOBODY: Final = 65_534
 # Seconds; room for a machine that is busy with other tests.
 _GREETING_DEADLINE: Final = 20.0
 _END_DEADLINE: Final = 10.0
@@ -49,6 +51,18 @@ def alone_with(users: str) -> Iterator[None]:
         # The kernel lets it go when its holder ends, however that ends.
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def as_nobody() -> Iterator[None]:
+    """Be somebody who may do no more than everybody, where the caller may do all: the whole process is, meanwhile."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
 
 
 def greets(port: int) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import shutil
 import sqlite3
@@ -25,6 +24,7 @@ from tests.change_executor.moving.office import Office
 from tests.change_executor.notify.receiver import Receiver
 from tests.fakes.reader import FakeReader
 from tests.servers.desk import ReviewPage, Rows, reading
+from tests.servers.processes import as_nobody
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from change_executor.journal.journal import Journal
     from tests.servers.dovecot import Dovecot
-
-NOBODY = 65_534
 
 
 @contextmanager
@@ -79,15 +77,13 @@ def damaged(file: Path) -> Iterator[None]:
 
 @contextmanager
 def not_permitted(file: Path) -> Iterator[None]:
-    """Its folder is closed to this user; who may do all becomes somebody who may not, for so long."""
-    before, user = file.parent.stat().st_mode, os.geteuid()
+    """Its folder is closed to this user."""
+    before = file.parent.stat().st_mode
     file.parent.chmod(0o000)
-    if user == 0:
-        os.seteuid(NOBODY)
     try:
-        yield
+        with as_nobody():
+            yield
     finally:
-        os.seteuid(user)
         file.parent.chmod(before & 0o7777)
 
 
