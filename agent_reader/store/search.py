@@ -162,11 +162,9 @@ def _keep_words(connection: apsw.Connection, words_of: Callable[[Message], Seque
     for (key,) in connection.execute("SELECT key FROM email_texts").fetchall():
         kept = connection.execute("SELECT document FROM email_texts WHERE key = ?", (key,)).get
         words: Sequence[str] = NO_WORDS
-        # What was damaged before waits to be read again.
-        if kept != packing.NOTHING:
-            try:
-                words = words_of(document.unpack(kept))
-            except MessageDamaged:
-                damaged.append(key)
+        try:
+            words = words_of(document.unpack(kept))
+        except MessageDamaged:
+            damaged.append(key)
         connection.execute("UPDATE email_texts SET words = ? WHERE key = ?", (pack_words(words), key))
     return damaged

@@ -22,6 +22,7 @@ from change_executor.errors import JournalUnavailable
 from change_executor.journal.reading_only import open_read_only
 from tests.change_executor.journal.clock import MovableClock, new_proposal
 from tests.change_executor.journal.empty import empty_journal
+from tests.change_executor.journal.test_downgrade import at_revision
 from tests.servers.processes import NOBODY, as_nobody
 
 if TYPE_CHECKING:
@@ -123,8 +124,14 @@ def test_what_a_killed_process_left_in_its_log_is_verified_and_the_log_stays_as_
     file = folder / "journal.db"
     done = subprocess.run([sys.executable, "-c", _KILLED, f"sqlite:///{file}"], check=False, cwd=ROOT)
     assert -signal.SIGKILL == done.returncode
+    # Who may write there, and is the last to have it open, leaves it too as it is.
+    left = octets_of(folder)
+    assert "" == verified(file, 8).partition("Compared")[0]
+    assert left == octets_of(folder)
     (folder / "journal.db-shm").unlink()
     assert (folder / "journal.db-wal").stat().st_size
+    assert "private copy" in verified(file, 8)
+    assert not (folder / "journal.db-shm").exists()
     with nothing_may_be_written(folder):
         assert "private copy" in verified(file, 8)
     # Without the log nobody can know of the last five, and that is said.
@@ -174,14 +181,24 @@ def test_beside_a_running_executor_another_user_reads_what_was_committed_a_momen
     journal.close()
 
 
+@pytest.mark.parametrize("revision", ["0002", "0003", "0004", "0005"])
+def test_a_journal_of_an_older_release_is_verified_as_it_is(tmp_path: Path, revision: str) -> None:
+    file = tmp_path / "journal.db"
+    at_revision(file, revision, MovableClock())
+    before = octets_of(tmp_path)
+    verified(file, 0)
+    assert before == octets_of(tmp_path)
+
+
 def test_a_journal_of_another_release_and_a_file_that_is_none_are_refused_and_left_as_they_are(folder: Path) -> None:
     file = folder / "journal.db"
-    with closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    before = file.read_bytes()
-    refused = audit(file)
-    assert (2, True) == (refused.exit_code, "is of revision 9999" in refused.stderr)
-    assert before == file.read_bytes()
+    for revision in ("9999", "0001"):
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute("UPDATE alembic_version SET version_num = ?", (revision,))
+        before = file.read_bytes()
+        refused = audit(file)
+        assert (2, True) == (refused.exit_code, f"is of revision {revision}" in refused.stderr)
+        assert before == file.read_bytes()
     file.write_bytes(b"no database at all" * 100)
     refused = audit(file)
     assert (2, True) == (refused.exit_code, "cannot be read as a journal" in refused.stderr)

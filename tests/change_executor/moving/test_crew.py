@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ import structlog
 
 from change_executor.connections import Connections
 from change_executor.crew import Crew, make_crew
+from change_executor.journal.moves import EXECUTOR
+from change_executor.lifecycle import Event
 from change_executor.looking import Looker
 from change_executor.mover import Mover
 from change_executor.worker import take_worker_lock
@@ -116,6 +119,38 @@ def test_g6_one_lock_is_held_for_all_of_them_and_given_back_when_all_have_ended(
     assert not crew.is_alive
     crew.hold(take_worker_lock(url))
     assert crew.stop()
+    shop.close()
+
+
+def test_g6_the_lock_is_kept_where_one_of_them_has_not_ended(
+    dovecot: Dovecot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Workshop(dovecot, tmp_path)
+    two_logins(shop, dovecot.port)
+    crew = crew_of(shop)
+    crew.start()
+    (other,) = crew._others
+    monkeypatch.setattr(other, "stop", lambda: False)
+    assert not crew.stop()
+    with pytest.raises(ConfigurationError, match="another change-executor"):
+        take_worker_lock(shop.settings.journal.url)
+    monkeypatch.undo()
+    assert crew.stop()
+    os.close(take_worker_lock(shop.settings.journal.url))
+    shop.close()
+
+
+def test_g6_who_takes_up_what_was_left_leaves_alone_what_another_of_them_has_in_hand(
+    dovecot: Dovecot, tmp_path: Path
+) -> None:
+    shop = Workshop(dovecot, tmp_path)
+    two_logins(shop, dovecot.port)
+    left, in_hand = shop.approved(shop.deliver()), shop.approved(shop.deliver(OTHER), OTHER, of_queue=1)
+    with shop.journal.writing() as writing:
+        for each in (left, in_hand):
+            writing.advance(each, Event.CLAIM, EXECUTOR)
+    shop.apply.recover(lambda queue: queue == shop.settings.queues[0].id)
+    assert [("approved", None, None), ("applying", None, None)] == [shop.told(left), shop.told(in_hand)]
     shop.close()
 
 

@@ -42,7 +42,7 @@ def test_g6_a_clock_set_forward_by_a_day_makes_the_quiet_time_no_shorter_nor_doe
     dovecot: Dovecot, tmp_path: Path
 ) -> None:
     machine = Machine()
-    with BreakingProxy(dovecot.port, b"UID MOVE", BreakPoint.BEFORE_COMMAND) as proxy:
+    with BreakingProxy(dovecot.port, b"UID MOVE", BreakPoint.BEFORE_COMMAND, times=2) as proxy:
         first = workshop_on(machine, dovecot, tmp_path, proxy.port)
         proposal = first.approved(first.deliver())
         first.apply.move(proposal)
@@ -62,6 +62,9 @@ def test_g6_a_clock_set_forward_by_a_day_makes_the_quiet_time_no_shorter_nor_doe
         machine.seconds += 10
         again.reconcile.reconcile(proposal)
         assert ("approved", None, None) == again.told(proposal)
+        # Another doubt about it has a quiet time of its own.
+        again.apply.move(proposal)
+        assert timedelta(seconds=QUIET_SECONDS) == left(again, proposal)
         again.close()
 
 
