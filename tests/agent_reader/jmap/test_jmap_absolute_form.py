@@ -41,6 +41,9 @@ def asked(
         while piece := client.recv(65_536):
             answered += piece
     head, _, body = answered.partition(b"\r\n\r\n")
+    # Whoever answers: it is kept nowhere and taken for nothing else.
+    assert b"no-store" in head
+    assert b"nosniff" in head
     return int(head.split(b" ")[1]), json.loads(body)
 
 
